@@ -1,0 +1,111 @@
+{#-
+    The newest state of every key: one row per key, deleted ones included.
+
+    Per column, the write with the greatest position counts. Of the events that carry every column (`full`)
+    only the newest matters; the events after it that left out unchanged values (`partial`) are laid over it in
+    order. `_cdc_held` names, for each column that the newest event left out, the position of the write that
+    decided its value ('' where no landed event did), so that a late event can still supply it.
+-#}
+{% macro debezium_latest(changes, keys, columns) -%}
+
+    {%- set others = columns | reject('in', keys) | list -%}
+    {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
+
+with changes as (
+
+    select *
+    from {{ changes }}
+    where
+        _cdc_kind = 'change'
+        and {{ debezium_increment(changes, keys, columns) }}
+
+),
+
+events as (
+
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        _cdc_position as position,
+        _cdc_omitted is not null as is_partial,
+        struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as event
+    from changes
+
+),
+
+folded as (
+
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        max_by(event, position) filter (where not is_partial) as full_event,
+        collect_list(event) filter (where is_partial) as partial_events
+    from events
+    group by {{ _quoted_list(keys) }}
+
+),
+
+states as (
+
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        if(size(partial_events) = 0, {{ _state('full_event', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as state
+    from folded
+
+)
+
+select
+    {%- for name in columns %}
+    {{ quoted(name) if name in keys else 'state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
+    {%- endfor %}
+    state._cdc_op as _cdc_op,
+    state._cdc_op = 'd' as _cdc_is_deleted,
+    state._cdc_position as _cdc_position,
+    state._cdc_is_snapshot as _cdc_is_snapshot,
+    state._cdc_transaction_id as _cdc_transaction_id,
+    state._cdc_changed_at as _cdc_changed_at,
+    state._cdc_batch as _cdc_batch,
+    state._cdc_event_id as _cdc_event_id,
+    state._cdc_held as _cdc_held
+from states
+
+{%- endmacro %}
+
+
+{% macro _quoted_list(names) -%}
+    {%- for name in names -%} {{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
+{%- endmacro %}
+
+
+{#- An event as the state of its key; a missing event as the state that nothing has decided. -#}
+{% macro _state(event, others, kept) -%}
+    named_struct(
+        {%- for name in others + kept if name != '_cdc_position' %}
+        {{ literal(name) }}, {{ event }}.{{ quoted(name) }},
+        {%- endfor %}
+        '_cdc_position', coalesce({{ event }}._cdc_position, ''),
+        '_cdc_held', cast(null as map<string, string>)
+    )
+{%- endmacro %}
+
+
+{#- The newest full event with the partial events after it laid over, column by column. -#}
+{% macro _fold_partial_events(others, kept) -%}
+    aggregate(
+        array_sort(
+            filter(partial_events, e -> e._cdc_position > coalesce(full_event._cdc_position, '')),
+            (a, b) -> case when a._cdc_position < b._cdc_position then -1 when a._cdc_position > b._cdc_position then 1 else 0 end
+        ),
+        {{ _state('full_event', others, kept) }},
+        (s, e) -> named_struct(
+            {%- for name in others %}
+            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}), s.{{ quoted(name) }}, e.{{ quoted(name) }}),
+            {%- endfor %}
+            {%- for name in kept if name != '_cdc_position' %}
+            {{ literal(name) }}, e.{{ quoted(name) }},
+            {%- endfor %}
+            '_cdc_position', e._cdc_position,
+            '_cdc_held', map_from_arrays(
+                e._cdc_omitted, transform(e._cdc_omitted, c -> coalesce(s._cdc_held[c], s._cdc_position))
+            )
+        )
+    )
+{%- endmacro %}

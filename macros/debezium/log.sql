@@ -1,0 +1,18 @@
+{#-
+    The change log of a table without a key: every change as it came, in no table's likeness. Rows of such a
+    table cannot be told apart, so an update or a delete cannot be applied; and a change that Debezium sent
+    twice stands here twice, because two equal rows of one statement share their position too.
+-#}
+{% macro debezium_log(changes, columns) -%}
+select
+    {%- for name in columns %}
+    {{ quoted(name) }},
+    {%- endfor %}
+    {%- for name in metadata_columns() %}
+    {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ changes }}
+where
+    _cdc_kind = 'change'
+    and {{ debezium_increment(changes, [], columns) }}
+{%- endmacro %}

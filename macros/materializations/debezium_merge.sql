@@ -1,0 +1,155 @@
+{#-
+    dbt's incremental materialization with one strategy more, `debezium_merge`: rows are merged by the source's
+    position, a run with nothing new commits nothing, and a full refresh replaces the table in one commit.
+    Every other strategy is dbt-spark's own.
+-#}
+{% materialization incremental, adapter='spark', supported_languages=['sql', 'python'] -%}
+    {%- if config.get('incremental_strategy') == 'debezium_merge' -%}
+        {{ return(debezium_merge_materialization()) }}
+    {%- else -%}
+        {{ return(dbt_spark.materialization_incremental_spark()) }}
+    {%- endif -%}
+{%- endmaterialization %}
+
+
+{% macro debezium_merge_materialization() -%}
+    {%- set bounds = graph.get('debezium_bounds', {}).get(model.unique_id) -%}
+    {%- if bounds is none -%}
+        {{ exceptions.raise_compiler_error(
+            'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest or debezium_log.'
+        ) }}
+    {%- endif -%}
+    {%- set existing = load_relation(this) -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- if existing is not none and existing.is_view -%}
+        {%- do adapter.drop_relation(existing) -%}
+    {%- endif -%}
+    {%- if existing is none or existing.is_view or should_full_refresh() or bounds.is_new -%}
+        {%- do _create_silver(bounds) -%}
+    {%- else -%}
+        {%- do _merge_silver(bounds, existing) -%}
+    {%- endif -%}
+
+    {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [this]}) }}
+{%- endmacro %}
+
+
+{% macro _create_silver(bounds) -%}
+    {%- do _store_with_next_commit(bounds.up_to) -%}
+    {%- call statement('main') -%}
+        create or replace table {{ this }}
+        using iceberg
+        tblproperties (
+            'format-version' = '3',
+            'write.merge.mode' = 'merge-on-read',
+            'write.delete.mode' = 'merge-on-read',
+            'write.update.mode' = 'merge-on-read',
+            'write.metadata.metrics.max-inferred-column-defaults' = '200',
+            'write.metadata.metrics.column._cdc_position' = 'full',
+            'cdc.keys' = {{ literal(tojson(bounds.get('keys'))) }},
+            'cdc.columns' = {{ literal(tojson(bounds.get('columns'))) }},
+            'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
+            {%- for name, value in (config.get('tblproperties') or {}).items() %},
+            {{ literal(name) }} = {{ literal(value) }}
+            {%- endfor %}
+        )
+        {{ partition_cols(label='partitioned by') }}
+        {{ comment_clause() }}
+        as
+        {{ sql }}
+    {%- endcall -%}
+    {%- do _store_with_next_commit(none) -%}
+    {%- do persist_docs(this, model) -%}
+{%- endmacro %}
+
+
+{% macro _merge_silver(bounds, existing) -%}
+    {%- if bounds.up_to <= bounds.above -%}
+        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
+    {%- else -%}
+        {%- if bounds.is_truncated -%}
+            {%- do _truncate_silver(bounds.truncated_at) -%}
+        {%- endif -%}
+        {%- do _store_with_next_commit(bounds.up_to) -%}
+        {%- call statement('main') -%}
+            {%- if bounds.get('keys') %}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
+            {%- else %}
+            insert into {{ this }} {{ sql }}
+            {%- endif %}
+        {%- endcall -%}
+        {%- do _store_with_next_commit(none) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- Rows older than a truncate are gone; a column whose write is older than it has no value any more. -#}
+{% macro _truncate_silver(position) -%}
+    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ literal(position) ~ ")") -%}
+    {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ literal(position)) -%}
+{%- endmacro %}
+
+
+{#- Have the next commit of this model's table carry the batch that it merges up to; none takes it back. -#}
+{% macro _store_with_next_commit(batch) -%}
+    {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property() ~ '`' -%}
+    {%- do run_query('reset ' ~ setting if batch is none else 'set ' ~ setting ~ ' = ' ~ batch) -%}
+{%- endmacro %}
+
+
+{#-
+    A MERGE in which every column is decided by the positions of its writes.
+
+    `_cdc_held` gives the position of a column's write where it is older than the row's; an incoming row that is
+    older as a whole may still supply such a column, and nothing else of it counts.
+-#}
+{% macro debezium_merge_sql(target, source, keys, columns) -%}
+    {%- set metadata = metadata_columns() -%}
+merge into {{ target }} as stored
+using {{ source }} as incoming
+on {% for key in keys %}stored.{{ quoted(key) }} <=> incoming.{{ quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %}
+when matched and (
+    incoming._cdc_position > stored._cdc_position
+    or exists(
+        map_entries(stored._cdc_held),
+        held -> held.value < coalesce(incoming._cdc_held[held.key], incoming._cdc_position)
+    )
+) then update set
+    {%- for name in columns if name not in keys %}
+    {{ quoted(name) }} = if(
+        {{ _write_position('incoming', name) }} > {{ _write_position('stored', name) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
+    ),
+    {%- endfor %}
+    {%- for name in metadata %}
+    {{ name }} = if(incoming._cdc_position > stored._cdc_position, incoming.{{ name }}, stored.{{ name }}),
+    {%- endfor %}
+    _cdc_held = {{ _merged_held() }}
+when not matched then insert *
+{%- endmacro %}
+
+
+{% macro _write_position(row, column) -%}
+    coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ row }}._cdc_position)
+{%- endmacro %}
+
+
+{#- The columns of the merged row whose write is older than the row, each with the position of that write. -#}
+{% macro _merged_held() -%}
+    {%- set columns = 'array_union(coalesce(map_keys(incoming._cdc_held), array()), coalesce(map_keys(stored._cdc_held), array()))' -%}
+    {%- set entries -%}
+        map_filter(
+            map_from_arrays({{ columns }}, transform({{ columns }}, c -> greatest(
+                coalesce(incoming._cdc_held[c], incoming._cdc_position), coalesce(stored._cdc_held[c], stored._cdc_position)
+            ))),
+            (c, position) -> position < greatest(incoming._cdc_position, stored._cdc_position)
+        )
+    {%- endset -%}
+    case
+        when incoming._cdc_held is null and (stored._cdc_held is null or incoming._cdc_position > stored._cdc_position) then null
+        when size({{ entries }}) = 0 then null
+        else {{ entries }}
+    end
+{%- endmacro %}

@@ -1,0 +1,26 @@
+{#-
+    Tables and views of a schema, in the four columns of SHOW TABLE EXTENDED that the adapter reads.
+
+    Iceberg refuses SHOW TABLE EXTENDED, and dbt-spark's fallback describes every table with a statement of its
+    own and never sees views.
+-#}
+{% macro spark__list_relations_without_caching(relation) %}
+    {%- set tables = run_query('show tables in ' ~ relation.schema) -%}
+    {%- set views = run_query('show views in ' ~ relation.schema) -%}
+    {%- set rows = [] -%}
+    {%- set seen = [] -%}
+    {%- for view in views.rows -%}
+        {%- do seen.append(view[1]) -%}
+        {%- do rows.append([relation.schema, view[1], false, 'Type: VIEW']) if not view[2] -%}
+    {%- endfor -%}
+    {%- for table in tables.rows if table[1] not in seen and not table[2] -%}
+        {%- do rows.append([relation.schema, table[1], false, 'Type: MANAGED\nProvider: iceberg']) -%}
+    {%- endfor -%}
+    {% do return(rows) %}
+{% endmacro %}
+
+
+{#- Schemas are what the model says, without the target's name in front: analysts query `shop.orders`. -#}
+{% macro generate_schema_name(custom_schema_name, node) -%}
+    {{ return(custom_schema_name or target.schema) }}
+{%- endmacro %}

@@ -1,0 +1,38 @@
+{#- Bytes, in the encoding that `binary.handling.mode` names. -#}
+{% macro type_bytes(value, encoding) -%}
+    {%- if encoding == 'hex' -%}
+        {%- set sql = "try_to_binary(" ~ value ~ ", 'hex')" -%}
+    {%- elif encoding == 'base64-url-safe' -%}
+        {%- set sql = "try_to_binary(translate(" ~ value ~ ", '-_', '+/'), 'base64')" -%}
+    {%- else -%}
+        {%- set sql = "try_to_binary(" ~ value ~ ", 'base64')" -%}
+    {%- endif -%}
+    {{ return({
+        'json': 'string',
+        'sql': sql,
+        'invalid': value ~ ' is not null and ' ~ sql ~ ' is null',
+        'omitted': is_placeholder(value),
+    }) }}
+{%- endmacro %}
+
+
+{#-
+    A bit string. Debezium writes its bytes in base64, the lowest first. Up to 63 bits it is a number, as
+    databases print it; longer ones stay bytes, the highest first.
+-#}
+{% macro type_bits(value, parameters) -%}
+    {%- set bytes = "try_to_binary(" ~ value ~ ", 'base64')" -%}
+    {%- set is_number = parameters and parameters[0] | int <= 63 -%}
+    {%- set number -%}
+        cast(conv(hex(reverse({{ bytes }})), 16, 10) as bigint)
+    {%- endset -%}
+    {%- set invalid -%}
+        {{ value }} is not null and ({{ bytes }} is null {%- if is_number %} or octet_length({{ bytes }}) > 8 {%- endif %})
+    {%- endset -%}
+    {{ return({
+        'json': 'string',
+        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'reverse(' ~ bytes ~ ')',
+        'invalid': invalid,
+        'omitted': is_placeholder(value),
+    }) }}
+{%- endmacro %}

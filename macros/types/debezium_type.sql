@@ -1,0 +1,76 @@
+{#-
+    How a column of a Debezium type is read: a mapping with
+
+    - json: the Spark type that `from_json` reads it as; `variant` where Spark would round, shift or drop what
+      does not fit,
+    - sql: the value as the type that the table has,
+    - invalid: a condition that is true where the value is present but cannot be given exactly, or none,
+    - texts: the JSON texts that stand for "this value was not in the log", as a condition, or none.
+
+    The names are those of the schema block without their package (io.debezium.time.MicroTimestamp →
+    MicroTimestamp), with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
+-#}
+{% macro debezium_type(type, value) -%}
+    {%- set name = type.split('(')[0] -%}
+    {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type and not type.startswith('array<') else [] -%}
+    {%- if type.startswith('array<') -%} {{ return(type_array(type[6:-1], value)) }}
+    {%- elif name in ('int8', 'int16') -%} {{ return(_plain_type('smallint', value)) }}
+    {%- elif name in ('int32', 'Year') -%} {{ return(_plain_type('int', value)) }}
+    {%- elif name in ('int64', 'MicroDuration', 'NanoDuration') -%} {{ return(_plain_type('bigint', value)) }}
+    {%- elif name == 'uint64' -%} {{ return(type_uint64(value)) }}
+    {%- elif name == 'boolean' -%} {{ return(_plain_type('boolean', value)) }}
+    {%- elif name in ('float', 'float32') -%} {{ return(type_float(value)) }}
+    {%- elif name in ('double', 'float64') -%} {{ return(type_double(value)) }}
+    {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters)) }}
+    {%- elif name == 'DecimalText' -%} {{ return(type_decimal_text(value, parameters)) }}
+    {%- elif name == 'VariableScaleDecimal' -%} {{ return(type_variable_scale_decimal(value)) }}
+    {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Interval', 'ZonedTime') -%}
+        {{ return(type_string(value)) }}
+    {%- elif name == 'bytes' -%} {{ return(type_bytes(value, 'base64')) }}
+    {%- elif name == 'bytes_url' -%} {{ return(type_bytes(value, 'base64-url-safe')) }}
+    {%- elif name == 'bytes_hex' -%} {{ return(type_bytes(value, 'hex')) }}
+    {%- elif name == 'Bits' -%} {{ return(type_bits(value, parameters)) }}
+    {%- elif name == 'Date' -%} {{ return(type_date(value)) }}
+    {%- elif name == 'Time' -%} {{ return(type_time(value, 1000)) }}
+    {%- elif name == 'MicroTime' -%} {{ return(type_time(value, 1000000)) }}
+    {%- elif name == 'NanoTime' -%} {{ return(type_time(value, 1000000000)) }}
+    {%- elif name == 'Timestamp' -%} {{ return(type_timestamp(value, 1000)) }}
+    {%- elif name == 'MicroTimestamp' -%} {{ return(type_timestamp(value, 1000000)) }}
+    {%- elif name == 'NanoTimestamp' -%} {{ return(type_timestamp(value, 1000000000)) }}
+    {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value)) }}
+    {%- elif name == 'IsoDate' -%} {{ return(type_iso(value, 'date')) }}
+    {%- elif name == 'IsoTime' -%} {{ return(type_iso(value, 'string')) }}
+    {%- elif name == 'IsoTimestamp' -%} {{ return(type_iso(value, 'timestamp_ntz')) }}
+    {%- elif name == 'Point' -%} {{ return(type_point(value)) }}
+    {%- elif name in ('Geometry', 'Geography') -%} {{ return(type_geometry(value)) }}
+    {%- elif name == 'map' -%} {{ return(type_map(value)) }}
+    {%- elif name == 'FloatVector' -%} {{ return(type_array('float', value)) }}
+    {%- elif name == 'DoubleVector' -%} {{ return(type_array('double', value)) }}
+    {%- elif name == 'any' -%} {{ return(type_any(value)) }}
+    {%- else -%}
+        {{ exceptions.raise_compiler_error(
+            "debezium_type: unknown type '" ~ type ~ "' in model " ~ model.name ~ ".\n"
+            ~ "  Expected a Debezium type as in the table of docs/types.md, such as int32, string,\n"
+            ~ "  Decimal(12,2) or MicroTimestamp; 'any' keeps the JSON text of whatever comes."
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
+{% macro _plain_type(spark, value) -%}
+    {{ return({'json': spark, 'sql': value, 'invalid': none, 'omitted': none}) }}
+{%- endmacro %}
+
+
+{#-
+    The texts that Debezium writes for a value that the log did not hold, with the default
+    `unavailable.value.placeholder`: as it is, and as base64 and hexadecimal of its bytes.
+-#}
+{% macro is_placeholder(text) -%}
+    {{ text }} in (
+        '__debezium_unavailable_value',
+        'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
+        '5f5f646562657a69756d5f756e617661696c61626c655f76616c7565'
+    )
+{%- endmacro %}

@@ -1,0 +1,82 @@
+{#-
+    Days since 1970-01-01. The range is Spark's own, 0001-01-01 to 9999-12-31: PostgreSQL's infinity and its
+    farther dates have no value in Spark and are rejected.
+-#}
+{% macro type_date(value) -%}
+    {{ return({
+        'json': 'int',
+        'sql': "date_add(date '1970-01-01', " ~ value ~ ")",
+        'invalid': value ~ ' not between -719162 and 2932896',
+        'omitted': none,
+    }) }}
+{%- endmacro %}
+
+
+{#-
+    Milliseconds, microseconds or nanoseconds of a day as text `hh:mm:ss[.fraction]`, without the fraction's
+    closing zeros. MySQL's TIME runs from -838:59:59 to 838:59:59, so it is no time of day.
+-#}
+{% macro type_time(value, per_second) -%}
+    {%- set width = {1000: 3, 1000000: 6, 1000000000: 9}[per_second] -%}
+    {%- set seconds = '(abs(' ~ value ~ ') div ' ~ per_second ~ ')' -%}
+    {%- set fraction = "rtrim('0', lpad(cast(abs(" ~ value ~ ") % " ~ per_second ~ " as string), " ~ width ~ ", '0'))" -%}
+    {%- set sql -%}
+        concat(
+            if({{ value }} < 0, '-', ''),
+            lpad(cast({{ seconds }} div 3600 as string), greatest(2, length(cast({{ seconds }} div 3600 as string))), '0'), ':',
+            lpad(cast({{ seconds }} div 60 % 60 as string), 2, '0'), ':',
+            lpad(cast({{ seconds }} % 60 as string), 2, '0'),
+            if({{ value }} % {{ per_second }} = 0, '', concat('.', {{ fraction }}))
+        )
+    {%- endset -%}
+    {{ return({
+        'json': 'bigint',
+        'sql': sql,
+        'invalid': value ~ ' not between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second,
+        'omitted': none,
+    }) }}
+{%- endmacro %}
+
+
+{#-
+    Milliseconds, microseconds or nanoseconds since 1970 on a clock without a zone. Outside of the years 1 to
+    9999, and where nanoseconds would be cut off, the value cannot be given and is rejected.
+-#}
+{% macro type_timestamp(value, per_second) -%}
+    {%- set micros = {1000: value ~ ' * 1000', 1000000: value, 1000000000: value ~ ' div 1000'}[per_second] -%}
+    {%- set range = value ~ ' not between ' ~ -62135596800 * per_second ~ ' and ' ~ (253402300800 * per_second - 1) -%}
+    {%- set range = range if per_second < 1000000000 else 'false' -%}
+    {{ return({
+        'json': 'bigint',
+        'sql': 'cast(timestamp_micros(if(' ~ range ~ ', null, ' ~ micros ~ ')) as timestamp_ntz)',
+        'invalid': range ~ (' or ' ~ value ~ ' % 1000 <> 0' if per_second == 1000000000 else ''),
+        'omitted': none,
+    }) }}
+{%- endmacro %}
+
+
+{#- ISO 8601 text with an offset: an instant. Infinity and fractions below a microsecond are rejected. -#}
+{% macro type_zoned_timestamp(value) -%}
+    {%- set sql = 'try_cast(' ~ value ~ ' as timestamp)' -%}
+    {%- set invalid -%}
+        {{ value }} is not null and (
+            {{ sql }} is null
+            or not {{ value }} rlike '^[0-9]{4}-.*(Z|[+-][0-9][0-9](:?[0-9][0-9])?)$'
+            or {{ value }} rlike '[.][0-9]{6}[0-9]*[1-9]' and not {{ value }} rlike '[.][0-9]{6}0*(Z|[+-])'
+            and not {{ value }} rlike '[.][0-9]{1,6}(Z|[+-])'
+        )
+    {%- endset -%}
+    {{ return({'json': 'string', 'sql': sql, 'invalid': invalid, 'omitted': is_placeholder(value)}) }}
+{%- endmacro %}
+
+
+{#- time.precision.mode=isostring: the closing Z marks no zone. -#}
+{% macro type_iso(value, spark) -%}
+    {%- set sql = "try_cast(rtrim('Z', " ~ value ~ ") as " ~ spark ~ ")" -%}
+    {{ return({
+        'json': 'string',
+        'sql': sql,
+        'invalid': value ~ ' is not null and ' ~ sql ~ ' is null',
+        'omitted': is_placeholder(value),
+    }) }}
+{%- endmacro %}

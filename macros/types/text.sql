@@ -1,0 +1,27 @@
+{#- Text, and every type that Debezium writes as its text (enum, json, uuid, interval …). -#}
+{% macro type_string(value) -%}
+    {{ return({'json': 'string', 'sql': value, 'invalid': none, 'omitted': is_placeholder(value)}) }}
+{%- endmacro %}
+
+
+{#- Whatever the JSON holds, as its JSON text: for types without a rule of their own. -#}
+{% macro type_any(value) -%}
+    {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {{ return({
+        'json': 'variant',
+        'sql': "if(schema_of_variant(" ~ value ~ ") = 'STRING', " ~ text ~ ", to_json(" ~ value ~ "))",
+        'invalid': none,
+        'omitted': is_placeholder("try_" ~ text),
+    }) }}
+{%- endmacro %}
+
+
+{#- A mapping of texts (hstore.handling.mode=map). -#}
+{% macro type_map(value) -%}
+    {{ return({
+        'json': 'map<string, string>',
+        'sql': value,
+        'invalid': none,
+        'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
+    }) }}
+{%- endmacro %}

@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'accounts') }}
+
+{{ debezium_live(silver = ref('billing__accounts')) }}

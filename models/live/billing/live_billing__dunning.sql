@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'dunning') }}
+
+{{ debezium_live(silver = ref('billing__dunning')) }}

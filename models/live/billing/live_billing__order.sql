@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'order') }}
+
+{{ debezium_live(silver = ref('billing__order')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'reminders') }}
+
+{{ debezium_live(silver = ref('billing__reminders')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'webhooks') }}
+
+{{ debezium_live(silver = ref('billing__webhooks')) }}

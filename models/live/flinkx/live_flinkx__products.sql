@@ -1,0 +1,3 @@
+{{ config(schema = 'flinkx', alias = 'products') }}
+
+{{ debezium_live(silver = ref('flinkx__products')) }}

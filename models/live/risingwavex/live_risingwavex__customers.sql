@@ -1,0 +1,3 @@
+{{ config(schema = 'risingwavex', alias = 'customers') }}
+
+{{ debezium_live(silver = ref('risingwavex__customers')) }}

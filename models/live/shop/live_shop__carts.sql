@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'carts') }}
+
+{{ debezium_live(silver = ref('shop__carts')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'coupons') }}
+
+{{ debezium_live(silver = ref('shop__coupons')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'journal') }}
+
+{{ debezium_live(silver = ref('shop__journal')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'order') }}
+
+{{ debezium_live(silver = ref('shop__order')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'products') }}
+
+{{ debezium_live(silver = ref('shop__products')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'shop', alias = 'webhooks') }}
+
+{{ debezium_live(silver = ref('shop__webhooks')) }}

@@ -1,0 +1,23 @@
+{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
+
+{{ debezium_event_counts(
+    events = source('bronze', 'billing'),
+    changes = {
+        'billing.accounts': ref('stg_billing__accounts'),
+        'billing.all_types': ref('stg_billing__all_types'),
+        'billing.invoices': ref('stg_billing__billing__invoices'),
+        'billing.contracts': ref('stg_billing__contracts'),
+        'billing.dunning': ref('stg_billing__dunning'),
+        'billing.invoice_lines': ref('stg_billing__invoice_lines'),
+        'archive.invoices': ref('stg_billing__invoices'),
+        'billing.job_log': ref('stg_billing__job_log'),
+        'billing.Meter Readings': ref('stg_billing__meter_readings'),
+        'billing.Meter.Swaps': ref('stg_billing__meter_swaps'),
+        'billing.notes': ref('stg_billing__notes'),
+        'billing.order': ref('stg_billing__order'),
+        'billing.payments': ref('stg_billing__payments'),
+        'billing.reminders': ref('stg_billing__reminders'),
+        'billing.tariffs': ref('stg_billing__tariffs'),
+        'billing.webhooks': ref('stg_billing__webhooks'),
+    },
+) }}

@@ -1,0 +1,23 @@
+{{ debezium_rejected_events(
+    events = source('bronze', 'shop'),
+    changes = {
+        'public.all_types': ref('stg_shop__all_types'),
+        'public.cart_lines': ref('stg_shop__cart_lines'),
+        'public.carts': ref('stg_shop__carts'),
+        'public.certificates': ref('stg_shop__certificates'),
+        'public.coupons': ref('stg_shop__coupons'),
+        'public.customers': ref('stg_shop__customers'),
+        'public.Gift Boxes': ref('stg_shop__gift_boxes'),
+        'public.journal': ref('stg_shop__journal'),
+        'public.order': ref('stg_shop__order'),
+        'public.order_lines': ref('stg_shop__order_lines'),
+        'archive.orders': ref('stg_shop__orders'),
+        'public.page_views': ref('stg_shop__page_views'),
+        'public.products': ref('stg_shop__products'),
+        'public.orders': ref('stg_shop__public__orders'),
+        'public.Return.Slips': ref('stg_shop__return_slips'),
+        'public.reviews': ref('stg_shop__reviews'),
+        'public.stock': ref('stg_shop__stock'),
+        'public.webhooks': ref('stg_shop__webhooks'),
+    },
+) }}

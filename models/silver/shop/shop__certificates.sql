@@ -1,0 +1,20 @@
+{{ debezium_latest(
+    changes = ref('stg_shop__certificates'),
+    keys = ['certificate_id'],
+    columns = [
+        'certificate_id',
+        'status',
+        'modulus',
+        'exponent',
+        'serials',
+        'sizes',
+        'valid_on',
+        'batches',
+        'labels',
+        'report',
+        'history',
+        'note',
+        'scans',
+        'weights',
+    ],
+) }}

@@ -1,0 +1,23 @@
+{{ debezium_changes(
+    events = source('bronze', 'shop'),
+    topics = ['shop.public.certificates'],
+    connector = 'postgresql',
+    table = ['public', 'certificates'],
+    keys = ['certificate_id'],
+    columns = {
+        'certificate_id': 'int32',
+        'status': 'string',
+        'modulus': 'VariableScaleDecimal',
+        'exponent': 'Decimal(600,0)',
+        'serials': 'array<int32>',
+        'sizes': 'array<int64>',
+        'valid_on': 'array<Date>',
+        'batches': 'array<Uuid>',
+        'labels': 'Json',
+        'report': 'Xml',
+        'history': 'Json',
+        'note': 'string',
+        'scans': 'array<bytes>',
+        'weights': 'array<Decimal(8,2)>',
+    },
+) }}

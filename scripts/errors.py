@@ -1,0 +1,5 @@
+"""Errors that a user can act on: one message that says where, what, what was expected and what to do."""
+
+
+class LakehouseError(Exception):
+    """A problem that the user can mend; shown without a traceback."""

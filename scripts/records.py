@@ -1,0 +1,320 @@
+"""Files of Kafka records: JSON Lines of records, `kcat -J` output, bare Debezium values; plain, gzip or zstd.
+
+The text of key and value is kept byte for byte: where they stand as nested JSON they are cut out of the
+line, never parsed and printed again (a printed number may have lost digits).
+"""
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import orjson
+import zstandard
+
+from scripts.errors import LakehouseError
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+UTF8_BOM = b"\xef\xbb\xbf"
+OTHER_BOMS = {b"\xff\xfe": "UTF-16 or UTF-32 (little endian)", b"\xfe\xff": "UTF-16 (big endian)"}
+SAMPLE = 64 * 1024
+MAX_LONG = 2**63 - 1
+
+
+class Record(NamedTuple):
+    """One Kafka record as it stands in a file, or a line that is none (`error` and `raw` are set then)."""
+
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: int | None  # milliseconds since 1970
+    key: str | None
+    value: str | None
+    headers: list[tuple[str, bytes | None]] | None
+    line: int  # from 1
+    end: int  # bytes of the (uncompressed) file up to the end of this line
+    error: str | None = None
+    raw: bytes | None = None
+
+
+class NotARecord(Exception):
+    """Why a line cannot be landed as a record; lands as a rejected line."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How much of a file has landed, and what it looked like: enough to go on after it, or to see that
+    another file stands under the same name now.
+
+    `bytes` and `lines` count the uncompressed text; `digest` covers the first and the last 64 KiB of it, so
+    that going on with a large growing file does not read it from the start. `whole` is the digest of the file
+    as it stood (compressed or not) when all its complete lines had been taken, empty before that.
+    """
+
+    bytes: int = 0
+    lines: int = 0
+    digest: str = ""
+    whole: str = ""
+
+
+def digest(head: bytes, tail: bytes, size: int) -> str:
+    """SHA-256 over the first and last `SAMPLE` bytes of `size` bytes of text, and `size` itself."""
+    return hashlib.sha256(b"%d:" % size + head + b":" + tail).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """The digest of the file as it stands (compressed or not), to recognise a copy under another name."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(min(SAMPLE, size))
+        file.seek(max(0, size - SAMPLE))
+        return digest(head, file.read(SAMPLE), size)
+
+
+def text_digest(path: Path, size: int) -> str | None:
+    """The digest of the first `size` bytes of the file's text; None where it has fewer."""
+    with _open(path) as file:
+        head = _read(file, min(SAMPLE, size))
+        if isinstance(file, io.BufferedReader):
+            file.seek(max(0, size - SAMPLE))
+            tail = _read(file, size - max(0, size - SAMPLE))
+        else:  # compressed: there is no way to the end but through it
+            tail = head
+            left = size - len(head)
+            while left > 0:
+                part = _read(file, min(left, 1 << 20))
+                if not part:
+                    return None
+                tail = (tail + part)[-SAMPLE:]
+                left -= len(part)
+    complete = len(head) == min(SAMPLE, size) and len(tail) == min(SAMPLE, size)
+    return digest(head, tail, size) if complete else None
+
+
+def read_records(path: Path, taken: Taken) -> Iterator[Record]:
+    """The records of `path` after what was taken, to the last line that is complete.
+
+    A last line without a newline is complete if it is a JSON object; otherwise it is left for a later run:
+    the file may still be growing, or be cut off.
+
+    Raises:
+        LakehouseError: the file is not text in UTF-8, or is compressed and damaged.
+    """
+    line_number = taken.lines
+    end = taken.bytes
+    with _open(path) as file:
+        _skip(file, end)
+        for line in _lines(file, path):
+            complete = line.endswith(b"\n")
+            end += len(line)
+            text = line
+            if line_number == 0:
+                for bom, encoding in OTHER_BOMS.items():
+                    if text.startswith(bom):
+                        raise LakehouseError(
+                            f"{path}: the file is {encoding} text; expected UTF-8. "
+                            f"Convert it (iconv -f UTF-16 -t UTF-8) and run again."
+                        )
+                text = text.removeprefix(UTF8_BOM)
+            text = text.strip(b" \t\r\n")
+            if not complete and not _is_object(text):
+                return
+            line_number += 1
+            if not text:
+                continue
+            try:
+                yield parse_line(text, line_number, end)
+            except NotARecord as problem:
+                yield Record(None, None, None, None, None, None, None, line_number, end, str(problem), text)
+
+
+def parse_line(text: bytes, line: int, end: int) -> Record:
+    """One line as a record: `{topic, partition, offset, …, key, value}`, `kcat -J`, or a bare Debezium value.
+
+    Raises:
+        NotARecord: with a reason of the closed list in docs/rejects.md.
+    """
+    try:
+        record = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError:
+            raise NotARecord("not_utf8") from None
+        if "recursion" in str(error):
+            raise NotARecord("nested_too_deep") from None
+        raise NotARecord("invalid_json") from None
+    if record is None:
+        return Record(None, None, None, None, None, None, None, line, end)
+    if not isinstance(record, dict):
+        raise NotARecord("not_an_object")
+    payload = "value" if "value" in record else "payload"
+    if not (isinstance(record.get("topic"), str) and payload in record and "offset" in record):
+        return Record(_topic(record), None, None, None, None, text.decode("utf-8"), None, line, end)
+
+    key, value = record.get("key"), record[payload]
+    if not (isinstance(key, str | None) and isinstance(value, str | None)):
+        members = _member_texts(text)
+        key = key if isinstance(key, str | None) else members["key"]
+        value = value if isinstance(value, str | None) else members[payload]
+    return Record(
+        topic=record["topic"],
+        partition=_integer(record.get("partition", 0), "partition"),
+        offset=_integer(record["offset"], "offset"),
+        timestamp=_timestamp(record.get("timestamp", record.get("ts"))),
+        key=key,
+        value=value,
+        headers=_headers(record.get("headers")),
+        line=line,
+        end=end,
+    )
+
+
+def _topic(value: dict[str, Any]) -> str | None:
+    """The topic that Debezium would have used for a bare value: prefix, database or schema, table.
+
+    Source: Debezium documentation, "Topic names": `<prefix>.<schema>.<table>` (PostgreSQL),
+    `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle).
+    """
+    payload = value.get("payload", value)
+    source = payload.get("source") if isinstance(payload, dict) else None
+    if not isinstance(source, dict):
+        return None
+    has_database = source.get("connector") != "postgresql"
+    parts = [source.get("name"), source.get("db") if has_database else None, source.get("schema")]
+    parts.append(source.get("table") or source.get("collection"))
+    names = [part for part in parts if isinstance(part, str) and part]
+    return ".".join(names) or None
+
+
+def _integer(value: Any, member: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= MAX_LONG:
+        raise NotARecord(f"invalid_{member}")
+    return value
+
+
+def _timestamp(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 253402300799999:
+        return None
+    return value
+
+
+def _headers(value: Any) -> list[tuple[str, bytes | None]] | None:
+    """Headers as pairs: `[{"key": …, "value": …}]`, `[[name, value]]`, kcat's flat `[name, value, …]`, or an object."""
+    if not value:
+        return None
+    if isinstance(value, dict):
+        pairs: list[tuple[Any, Any]] = list(value.items())
+    elif all(isinstance(header, dict) for header in value):
+        pairs = [(header.get("key"), header.get("value")) for header in value]
+    elif all(isinstance(header, list) and len(header) == 2 for header in value):
+        pairs = [(header[0], header[1]) for header in value]
+    elif len(value) % 2 == 0:
+        pairs = list(zip(value[::2], value[1::2], strict=True))
+    else:
+        raise NotARecord("invalid_headers")
+    return [(str(name), _header_bytes(content)) for name, content in pairs]
+
+
+def _header_bytes(content: Any) -> bytes | None:
+    if content is None:
+        return None
+    return content.encode("utf-8") if isinstance(content, str) else orjson.dumps(content)
+
+
+def _member_texts(line: bytes) -> dict[str, str]:
+    """The text of each member of a valid JSON object, exactly as it is written."""
+    text = line.decode("utf-8")
+    decoder = json.JSONDecoder(parse_int=_skip_number, parse_float=_skip_number)
+    space = " \t\r\n"
+    members: dict[str, str] = {}
+    at = text.index("{") + 1
+    try:
+        while True:
+            while text[at] in space or text[at] == ",":
+                at += 1
+            if text[at] == "}":
+                return members
+            name, at = json.decoder.scanstring(text, at + 1, True)  # type: ignore[attr-defined]
+            while text[at] in space or text[at] == ":":
+                at += 1
+            start = at
+            _, at = decoder.raw_decode(text, start)
+            members[name] = text[start:at]
+    except RecursionError:
+        raise NotARecord("nested_too_deep") from None
+
+
+def _skip_number(text: str) -> None:
+    """Numbers are cut out, never read: an integer of a thousand digits is as good as any."""
+
+
+def _is_object(text: bytes) -> bool:
+    if not text.startswith((b"{", UTF8_BOM)):
+        return False
+    try:
+        return isinstance(orjson.loads(text.removeprefix(UTF8_BOM)), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _open(path: Path) -> IO[bytes]:
+    file = path.open("rb")
+    magic = file.peek(4)[:4]
+    if magic.startswith(GZIP_MAGIC):
+        return gzip.GzipFile(fileobj=file)
+    if magic == ZSTD_MAGIC:
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
+    return file
+
+
+def _skip(file: IO[bytes], size: int) -> None:
+    if isinstance(file, io.BufferedReader):
+        file.seek(size)
+        return
+    while size > 0:
+        part = _read(file, min(size, 1 << 20))
+        if not part:
+            return
+        size -= len(part)
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    """Up to `size` bytes; fewer at the end of the file, also where a compressed file breaks off."""
+    parts = b""
+    try:
+        while len(parts) < size:
+            part = _block(file, size - len(parts))
+            if not part:
+                break
+            parts += part
+    except EOFError:
+        pass
+    return parts
+
+
+def _block(file: IO[bytes], size: int) -> bytes:
+    """The next bytes, as one call gives them: a longer read would lose what precedes a break in a compressed file."""
+    return file.read1(size)  # type: ignore[attr-defined, no-any-return]
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Lines with their newline; the last one may be without. What is compressed may break off at any byte."""
+    rest = b""
+    try:
+        while block := _block(file, 1 << 20):
+            lines = (rest + block).split(b"\n") if rest else block.split(b"\n")
+            rest = lines.pop()
+            for line in lines:
+                yield line + b"\n"
+    except EOFError:
+        pass
+    except (OSError, zstandard.ZstdError) as error:
+        raise LakehouseError(f"{path}: the compressed file is damaged ({error}). Replace it and run again.") from None
+    if rest:
+        yield rest

@@ -1,0 +1,275 @@
+"""`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result."""
+
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from scripts.errors import LakehouseError
+from scripts.loader import Landed, event_files, land_files
+from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
+from scripts.spark import PROJECT, PROFILES, lakehouse_dir, log_file, session
+
+DEMO = {"shop": "tests/events/shop.jsonl", "billing": "tests/events/billing.jsonl"}
+
+
+@dataclass
+class Request:
+    """What the user asked for: a system and its events."""
+
+    system: str
+    events: str
+    connector: str | None
+    keys: dict[str, list[str]]
+
+
+def parse_keys(text: str) -> dict[str, list[str]]:
+    """`orders=id order_lines=order_id,line` as table → key columns.
+
+    Raises:
+        LakehouseError: a part is not of the form table=column[,column].
+    """
+    keys = {}
+    for part in text.split():
+        table, equals, columns = part.partition("=")
+        if not (table and equals and columns):
+            raise LakehouseError(f"KEYS={text!r}: {part!r} is not of the form table=column or table=column,column.")
+        keys[table] = columns.split(",")
+    return keys
+
+
+def requests(environment: dict[str, str]) -> list[Request]:
+    """The systems to load: the user's own (EVENTS and SYSTEM), else the sample systems.
+
+    Raises:
+        LakehouseError: one of the two is missing.
+    """
+    events, system = environment.get("EVENTS", ""), environment.get("SYSTEM", "")
+    if not events and not system:
+        return [Request(name, str(PROJECT / path), None, {}) for name, path in DEMO.items()]
+    if not events or not system:
+        raise LakehouseError(
+            "EVENTS and SYSTEM go together: make run EVENTS=<file, folder or glob> SYSTEM=<name>. "
+            f"Only {'EVENTS' if events else 'SYSTEM'} was given."
+        )
+    check_system(system)
+    return [Request(system, events, environment.get("CONNECTOR") or None, parse_keys(environment.get("KEYS", "")))]
+
+
+class Built:
+    """What was built last in this lakehouse: the text of every model, and the newest batch of every system.
+
+    Kept in one file that is replaced as a whole. Losing it costs a run that builds everything once more.
+    """
+
+    def __init__(self) -> None:
+        self.path = lakehouse_dir() / "built.json"
+        self.state: dict[str, Any] = {"models": {}, "batches": {}}
+        if self.path.exists():
+            try:
+                self.state = json.loads(self.path.read_text(encoding="utf-8"))
+            except json.JSONDecodeError:
+                pass
+
+    def save(self) -> None:
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.state, indent=1, sort_keys=True), encoding="utf-8")
+        part.replace(self.path)
+
+
+def main() -> int:
+    """Run the pipeline; the exit status is 0 if every model was built."""
+    say = lambda text: print(text, flush=True)  # noqa: E731
+    try:
+        todo = requests(dict(os.environ))
+        files = {request.system: event_files(request.events) for request in todo}
+        dbt = threading.Thread(target=_import_dbt)  # takes seconds, as starting Spark does: both at once
+        dbt.start()
+        say("Starting Spark …")
+        spark = session()
+        dbt.join()
+        done = [_load(spark, request, files[request.system], say) for request in todo]
+        failed = _build(spark, [request.system for request in todo], done, say)
+        _show(spark, [request.system for request in todo], say)
+        if failed:
+            say(f"\n{failed} models failed; see the messages above and {log_file()}.")
+            return 1
+        _next_steps(todo, say)
+        return 0
+    except LakehouseError as error:
+        print(f"\nError: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
+        logging.basicConfig(filename=log_file())
+        logging.exception("make run failed")
+        print(f"\nError: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
+        print(f"The full message is in {log_file()}.", file=sys.stderr)
+        return 1
+
+
+def _import_dbt() -> None:
+    import dbt.cli.main  # noqa: F401
+
+
+def _load(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Scaffolded:
+    landed: Landed = land_files(spark, request.system, files, say)
+    for note in landed.notes:
+        say(f"{request.system}: {note}")
+    repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
+    invalid = f", {landed.invalid:,} lines are no records" if landed.invalid else ""
+    say(f"{request.system}: {landed.records:,} new records in {len(files)} file(s){repeated}{invalid}")
+    known = Built().state["batches"].get(request.system, 0)
+    done = scaffold(spark, request.system, request.connector, request.keys, known)
+    for note in done.notes:
+        say(f"{request.system}: {note}")
+    return done
+
+
+def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
+    """Build the models that are new, changed, or have new events. Returns the number that failed."""
+    built = Built()
+    shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
+    texts = {}
+    wanted: dict[str, bool] = {}  # model → with --full-refresh
+    batches: dict[str, int] = {}
+    for system, done in zip(systems, scaffolded, strict=True):
+        newest = spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0
+        batches[system] = newest
+        known = built.state["batches"].get(system, 0)
+        topics = {
+            row.topic
+            for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()
+        }
+        for path in _model_files(system):
+            texts[path.stem] = shared + _digest(path)
+            if built.state["models"].get(path.stem) != texts[path.stem]:
+                wanted[path.stem] = False
+        for declared in declared_tables(system, PROJECT / "models").values():
+            if declared.table.topics & topics:
+                wanted[declared.model("silver", system)] = False
+        if topics and (PROJECT / "models" / "monitoring" / system).exists():
+            wanted[f"{system}__event_counts"] = False
+        wanted.update(dict.fromkeys(done.rebuilt, True))
+    if not wanted:
+        say("Nothing new to build.")
+        return 0
+    failed = 0
+    for refresh in (True, False):
+        chosen = sorted(name for name, with_refresh in wanted.items() if with_refresh == refresh)
+        if chosen:
+            say(f"Building {len(chosen)} models …")
+            failed += _dbt(["run", "--select", *chosen, *(["--full-refresh"] if refresh else [])])
+    if not failed:
+        built.state["models"].update(texts)
+        built.state["batches"].update(batches)
+        built.save()
+    return failed
+
+
+def _model_files(system: str) -> list[Path]:
+    models = PROJECT / "models"
+    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql"))
+
+
+def _digest(*paths: Path) -> str:
+    seen = hashlib.sha256()
+    for path in paths:
+        seen.update(path.read_bytes())
+    return seen.hexdigest()[:16]
+
+
+def _dbt(arguments: list[str]) -> int:
+    """Run dbt in this process and session; its own messages only where something fails. Returns failed nodes."""
+    from dbt.cli.main import dbtRunner
+
+    where = ["--quiet", "--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
+    result = dbtRunner().invoke([*arguments, *where])
+    if result.exception:
+        raise LakehouseError(f"dbt: {result.exception}")
+    nodes: list[Any] = list(result.result)  # type: ignore[arg-type]
+    return sum(1 for node in nodes if str(node.status) in ("error", "fail", "skipped"))
+
+
+def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
+    """The table that ends a run: what each source table had and has."""
+    head = ("source table", "relation", "events", "inserts", "updates", "deletes", "live rows", "rejected", "newest change")
+    lines = [head]
+    relations = {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark) else set()
+    for system in systems:
+        tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
+        if f"{system}__event_counts" not in relations or not tables:
+            continue
+        counts = {
+            row.source_table: row
+            for row in spark.sql(
+                f"""
+                select source_table,
+                    sum(events) filter (where kind in ('change', 'truncate', 'rejected')) as events,
+                    sum(events) filter (where kind = 'change' and op in ('c', 'r')) as inserts,
+                    sum(events) filter (where kind = 'change' and op = 'u') as updates,
+                    sum(events) filter (where kind = 'change' and op = 'd') as deletes,
+                    sum(events) filter (where kind = 'rejected') as rejected,
+                    date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
+                from monitoring.`{system}__event_counts` group by source_table
+                """
+            ).collect()
+        }
+        keyed = [table for table in tables if table.table.keys]
+        live = _live_rows(spark, system, keyed)
+        for table in tables:
+            row = counts.get(table.table.name)
+            numbers = [0] * 5 if row is None else [row.events, row.inserts, row.updates, row.deletes, row.rejected]
+            events, inserts, updates, deletes, rejected = (f"{number or 0:,}" for number in numbers)
+            is_log = not table.table.keys
+            relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
+            rows = "change log" if is_log else f"{live.get(table.relation, 0):,}"
+            newest = row.newest if row is not None and row.newest else "-"
+            lines.append((table.table.name, relation, events, inserts, updates, deletes, rows, rejected, newest))
+    if len(lines) == 1:
+        say("No tables yet.")
+        return
+    widths = [max(len(str(line[column])) for line in lines) for column in range(len(head))]
+    say("")
+    for line in lines:
+        cells = [
+            str(cell).ljust(width) if column in (0, 1, 8) else str(cell).rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        say("  ".join(cells).rstrip())
+
+
+def _has_schema(spark: SparkSession) -> bool:
+    return any(row.namespace == "monitoring" for row in spark.sql("show namespaces").collect())
+
+
+def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, int]:
+    there = {row.tableName for row in spark.sql("show tables in silver").collect()}
+    queries = [
+        f"select '{table.relation}' as relation, count(*) as live_rows from silver.`{table.model('silver', system)}` "
+        "where not _cdc_is_deleted"
+        for table in tables
+        if table.model("silver", system) in there
+    ]
+    return {row.relation: row.live_rows for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
+
+
+def _next_steps(todo: list[Request], say: Any) -> None:
+    say("\nNext: make sql      a SQL shell, for instance: select * from " + _example(todo[0].system) + " limit 10")
+    say("      make docs     the documentation of every model and column, with lineage")
+    say("      make run EVENTS=<file, folder or glob> SYSTEM=<name>     your own Debezium events")
+
+
+def _example(system: str) -> str:
+    keyed = [table.relation for table in declared_tables(system, PROJECT / "models").values() if table.table.keys]
+    return f"{system}.{sorted(keyed)[0]}" if keyed else f"bronze.{system}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,491 @@
+"""Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
+
+What the events say of a table is found in `observe`; the files are plain text of one shape, and a file that was
+edited by hand since is never written over.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pyspark.sql import SparkSession
+
+from scripts.errors import LakehouseError
+from scripts.schema import (
+    CONNECTORS,
+    TableSeen,
+    columns_of_ddl,
+    columns_of_schema,
+    columns_of_values,
+    identity_of,
+    key_columns,
+    parsed,
+)
+from scripts.spark import PROJECT
+
+SAMPLE_ROWS = 5000
+NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
+
+
+@dataclass
+class Scaffolded:
+    """What one call of `scaffold` did."""
+
+    written: list[str] = field(default_factory=list)  # names of models that are new or changed
+    rebuilt: list[str] = field(default_factory=list)  # silver models whose columns changed their type
+    notes: list[str] = field(default_factory=list)
+
+
+def check_system(system: str) -> None:
+    """Raise a `LakehouseError` unless `system` can name a schema and a folder."""
+    if not NAME.match(system) or system in RESERVED_SYSTEMS or "__" in system:
+        raise LakehouseError(
+            f"SYSTEM={system}: expected a name of lower-case letters, digits and single underscores that begins with a "
+            f"letter and is none of {', '.join(sorted(RESERVED_SYSTEMS))}."
+        )
+
+
+def safe_name(name: str) -> str:
+    """A relation name for any table name: lower case, other characters as `_`."""
+    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "_"
+
+
+def scaffold(
+    spark: SparkSession,
+    system: str,
+    connector: str | None,
+    keys: dict[str, list[str]],
+    above_batch: int,
+    models: Path = PROJECT / "models",
+) -> Scaffolded:
+    """Write or update the models of the tables that have events in batches above `above_batch`.
+
+    Args:
+        connector: the connector to assume; None takes it from the events.
+        keys: table (with or without schema or database) → key columns, for tables whose messages have no key.
+
+    Raises:
+        LakehouseError: the events are of another connector than the one named, or of one that is not supported.
+    """
+    done = Scaffolded()
+    known = declared_tables(system, models)
+    used = set[str]()
+    for table in observe(spark, system, connector, above_batch):
+        if table.problem:
+            done.notes.append(f"{table.name}: {table.problem}; no model was written")
+            continue
+        wanted = _wanted_key(table, keys, used)
+        declared = known.get(table.identity)
+        if declared is None:
+            table.keys = wanted or table.keys
+            relation = _relation_name(table, known, done)
+            _describe_new(table, done)
+            declared = Declared(relation, table)
+            known[table.identity] = declared
+            _write(system, declared, models, done)
+        else:
+            _update(system, declared, table, wanted, models, done)
+    unused = set(keys) - used
+    if unused:
+        done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
+    if done.written:
+        _write_system(system, known, models, done)
+    return done
+
+
+@dataclass
+class Declared:
+    """A table that has models."""
+
+    relation: str
+    table: TableSeen
+
+    def model(self, layer: str, system: str) -> str:
+        return {"staging": "stg_", "silver": "", "live": "live_"}[layer] + f"{system}__{self.relation}"
+
+
+def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared]:
+    """The tables of the system that have models, from the `meta` of their YAML."""
+    found = {}
+    for path in sorted((models / "silver" / system).glob(f"{system}__*.yml")):
+        for model in yaml.safe_load(path.read_text(encoding="utf-8"))["models"]:
+            meta = ((model.get("config") or {}).get("meta") or {}).get("debezium")
+            if meta:
+                table = TableSeen(
+                    meta["connector"], tuple(meta["table"]), set(meta["topics"]), meta["columns"], meta["keys"], "declared"
+                )
+                found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table)
+    return found
+
+
+def observe(spark: SparkSession, system: str, connector: str | None, above_batch: int) -> list[TableSeen]:
+    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them."""
+    bronze = f"bronze.`{system}`"
+    member = "'\"payload\":'"
+    samples = spark.sql(
+        f"""
+        select topic, any_value(value) as value, any_value(key, true) as key
+        from {bronze}
+        where batch > {above_batch} and topic is not null and value is not null and startswith(value, '{{"schema":')
+        group by topic, xxhash64(substring_index(value, {member}, 1))
+        """
+    ).collect()
+    events = [(row.topic, row.value, row.key) for row in samples]
+    plain_topics = spark.sql(
+        f"""
+        select distinct topic from {bronze}
+        where batch > {above_batch} and topic is not null and value is not null and not startswith(value, '{{"schema":')
+        """
+    ).collect()
+    for row in plain_topics:
+        rows = spark.table(bronze).where("batch > {0} and value is not null".format(above_batch))
+        rows = rows.where(~rows.value.startswith('{"schema":') & (rows.topic == row.topic))
+        events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
+    return _tables(events, connector, system)
+
+
+def _tables(events: list[tuple[str, str, str | None]], connector: str | None, system: str) -> list[TableSeen]:
+    tables: dict[tuple[str, ...], TableSeen] = {}
+    rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    ddl: dict[tuple[str, ...], dict[str, Any]] = {}
+    ddl_key: dict[tuple[str, ...], list[str]] = {}
+    for topic, text, key in events:
+        value = parsed(text)
+        if not isinstance(value, dict):
+            continue
+        payload = value["payload"] if isinstance(value.get("payload"), dict) else value
+        for change in payload.get("tableChanges") or []:
+            _note_ddl(change, ddl, ddl_key)
+        source = payload.get("source")
+        if payload.get("op") not in ("c", "r", "u", "d", "C", "R", "U", "D"):
+            continue
+        name = _connector(source, connector, topic, system)
+        identity = identity_of(source, topic, name)
+        table = tables.setdefault(identity, TableSeen(name, identity))
+        table.topics.add(topic)
+        columns = columns_of_schema(value.get("schema"))
+        if columns:
+            table.types_from = "schema block"
+        for column, kind in columns.items():
+            if table.columns.get(column, kind) != kind:
+                table.problem = f"column {column} is {table.columns[column]} in some events and {kind} in others"
+            table.columns.setdefault(column, kind)
+        for image in (payload.get("after"), payload.get("before") if table.columns else None):
+            if isinstance(image, dict):
+                rows.setdefault(identity, []).append(image)
+        if not table.keys:
+            table.keys = key_columns(parsed(key))
+    for identity, table in tables.items():
+        _complete(table, rows.get(identity, []), ddl.get(identity), ddl_key.get(identity, []), tables)
+    return [tables[identity] for identity in sorted(tables)]
+
+
+def _complete(
+    table: TableSeen,
+    rows: list[dict[str, Any]],
+    ddl: dict[str, Any] | None,
+    ddl_key: list[str],
+    tables: dict[tuple[str, ...], TableSeen],
+) -> None:
+    if not table.columns and ddl:
+        table.columns = columns_of_ddl(ddl, rows)
+        table.types_from = "DDL records"
+        table.keys = table.keys or ddl_key
+    if not table.columns:
+        same_topic = [
+            other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics
+        ]
+        if same_topic:
+            table.columns, table.types_from = dict(same_topic[0].columns), "schema block of the same topic"
+    if not table.columns:
+        table.columns, table.types_from = columns_of_values(rows), "values"
+    for name, kind in columns_of_values(rows).items():
+        table.columns.setdefault(name, kind)
+    if not table.columns:
+        table.problem = table.problem or "no event carries a row"
+    if any(key not in table.columns for key in table.keys):
+        table.keys = []
+    marked = [name for name in (*table.identity, *table.columns, *table.topics) if re.search(r"{[{%#]|[%#}]}", name)]
+    if marked:
+        table.problem = f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
+    folded: dict[str, str] = {}
+    for name in table.columns:
+        if name.lower() in folded:
+            table.problem = f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
+        folded[name.lower()] = name
+
+
+def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]], ddl_key: dict[tuple[str, ...], list[str]]) -> None:
+    if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
+        names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
+        ddl[names] = change["table"]
+        ddl_key[names] = change["table"].get("primaryKeyColumnNames") or []
+
+
+def _connector(source: Any, wanted: str | None, topic: str, system: str) -> str:
+    told = source.get("connector") if isinstance(source, dict) else None
+    if told and wanted and told != wanted and {told, wanted} != {"mysql", "mariadb"}:
+        raise LakehouseError(
+            f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {told!r}. "
+            "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
+        )
+    if told and told not in CONNECTORS:
+        raise LakehouseError(
+            f"system {system}: the events of topic {topic!r} are of connector {told!r}; "
+            f"expected one of {', '.join(CONNECTORS)}."
+        )
+    return wanted or told or "generic"
+
+
+def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:
+    for name in (table.name, table.identity[-1]):
+        if name in keys:
+            used.add(name)
+            missing = [key for key in keys[name] if key not in table.columns]
+            if missing:
+                raise LakehouseError(
+                    f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.columns)}."
+                )
+            return keys[name]
+    return []
+
+
+def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], done: Scaffolded) -> str:
+    taken = {declared.relation for declared in known.values()}
+    name = safe_name(table.identity[-1])
+    if name in taken:
+        name = "__".join(safe_name(part) for part in table.identity)
+        done.notes.append(f"{table.name}: another table has that name; the relation is {name}")
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
+
+
+def _describe_new(table: TableSeen, done: Scaffolded) -> None:
+    key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
+    done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
+
+
+def _update(
+    system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded
+) -> None:
+    """Take new columns, topics and a key that was asked for into the models of a table."""
+    table = declared.table
+    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
+    changed = []
+    if seen.types_from == "schema block":
+        changed = [name for name, kind in seen.columns.items() if name in table.columns and table.columns[name] != kind]
+    for name in changed:
+        done.notes.append(
+            f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "
+            f"events that do not fit are rejected. Change the declaration and rebuild with --full-refresh to take them."
+        )
+    keys = wanted or table.keys
+    topics = table.topics | seen.topics
+    if not added and keys == table.keys and topics == table.topics:
+        return
+    before = Declared(declared.relation, TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys))
+    if not _is_untouched(system, before, models):
+        done.notes.append(
+            f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
+            f"its models were edited by hand, so add them there"
+        )
+        return
+    if added:
+        done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")
+    if keys != table.keys:
+        done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
+        done.rebuilt.append(declared.model("silver", system))
+    table.columns = {**table.columns, **added}
+    table.keys, table.topics = keys, topics
+    _write(system, declared, models, done)
+
+
+def _is_untouched(system: str, declared: Declared, models: Path) -> bool:
+    return all(
+        (models / name).exists() and (models / name).read_text(encoding="utf-8") == text
+        for name, text in render(system, declared).items()
+        if name.endswith(".sql")
+    )
+
+
+def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> None:
+    for name, text in render(system, declared).items():
+        path = models / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if path.suffix == ".sql":
+            done.written.append(path.stem)
+    stale = models / "live" / system / f"{declared.model('live', system)}.sql"
+    if not declared.table.keys and stale.exists():
+        stale.unlink()
+
+
+def render(system: str, declared: Declared) -> dict[str, str]:
+    """The files of a table below `models/`: path → text."""
+    table = declared.table
+    staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
+    names = "\n".join(f"        {_text(name)}," for name in table.columns)
+    types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in table.columns.items())
+    files = {
+        f"staging/{system}/{staging}.sql": (
+            "{{ debezium_changes(\n"
+            f"    events = source('bronze', '{system}'),\n"
+            f"    topics = {_list(sorted(table.topics))},\n"
+            f"    connector = {_text(table.connector)},\n"
+            f"    table = {_list(table.identity)},\n"
+            f"    keys = {_list(table.keys)},\n"
+            f"    columns = {{\n{types}\n    }},\n"
+            ") }}\n"
+        )
+    }
+    if table.keys:
+        files[f"silver/{system}/{silver}.sql"] = (
+            "{{ debezium_latest(\n"
+            f"    changes = ref('{staging}'),\n"
+            f"    keys = {_list(table.keys)},\n"
+            f"    columns = [\n{names}\n    ],\n"
+            ") }}\n"
+        )
+        files[f"live/{system}/{live}.sql"] = (
+            f"{{{{ config(schema = '{system}', alias = '{declared.relation}') }}}}\n\n"
+            f"{{{{ debezium_live(silver = ref('{silver}')) }}}}\n"
+        )
+    else:
+        files[f"silver/{system}/{silver}.sql"] = (
+            "{{ debezium_log(\n"
+            f"    changes = ref('{staging}'),\n"
+            f"    columns = [\n{names}\n    ],\n"
+            ") }}\n"
+        )
+    files[f"silver/{system}/{silver}.yml"] = _properties(system, declared)
+    return files
+
+
+def _properties(system: str, declared: Declared) -> str:
+    table = declared.table
+    staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
+    source_name = _plain(table.name)
+    columns = [
+        {"name": name, "description": f"`{kind}` in the events.", "quote": True}
+        for name, kind in table.columns.items()
+        if _plain(name) == name
+    ]
+    metadata = [
+        {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
+        for name in (
+            "_cdc_op",
+            "_cdc_is_deleted",
+            "_cdc_position",
+            "_cdc_is_snapshot",
+            "_cdc_transaction_id",
+            "_cdc_changed_at",
+            "_cdc_batch",
+            "_cdc_event_id",
+        )
+    ]
+    held = [{"name": "_cdc_held", "description": "{{ doc('_cdc_held') }}"}]
+    meta = {
+        "connector": table.connector,
+        "table": list(table.identity),
+        "topics": sorted(table.topics),
+        "keys": list(table.keys),
+        "columns": dict(table.columns),
+    }
+    staging_model = {
+        "name": staging,
+        "description": f"Every landed record of the topics of `{source_name}`, typed: one row per record.",
+        "config": {"meta": {"debezium": meta}},
+        "columns": columns
+        + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
+        + [
+            {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
+            for name in ("_cdc_omitted", "_cdc_kind", "_cdc_reject_reason", "_cdc_key")
+        ],
+    }
+    silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}
+    models = [staging_model, silver_model]
+    if table.keys:
+        silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included."
+        silver_model["data_tests"] = [
+            {"unique_key": {"arguments": {"columns": list(table.keys)}}},
+            {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
+        ]
+        models.append(
+            {
+                "name": live,
+                "description": f"The rows that `{source_name}` has in the source, under its own column names.",
+                "columns": columns,
+            }
+        )
+    else:
+        silver_model["description"] = (
+            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows."
+        )
+    return yaml.safe_dump(
+        {"version": 2, "models": models}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
+    )
+
+
+def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
+    """The source and the models of the system as a whole."""
+    changes = "".join(
+        f"        {_text(table.table.name)}: ref('{table.model('staging', system)}'),\n"
+        for table in sorted(known.values(), key=lambda declared: declared.relation)
+    )
+    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    changes = {{\n{changes}    }},\n) }}}}\n"
+    counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
+    source = {
+        "version": 2,
+        "sources": [
+            {
+                "name": "bronze",
+                "description": "Landed records, one table per system, byte for byte as they came.",
+                "tables": [{"name": system, "description": f"All records of system `{system}`, of all its topics."}],
+            }
+        ],
+    }
+    properties = {
+        "version": 2,
+        "models": [
+            {"name": counts, "description": f"What the landed records of system `{system}` were, per table and batch."},
+            {"name": rejected, "description": f"Records of system `{system}` that cannot be used, and why."},
+        ],
+    }
+    config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
+    files = {
+        f"bronze/{system}.yml": yaml.safe_dump(source, sort_keys=False, width=110),
+        f"monitoring/{system}/{counts}.sql": config
+        + call.format(macro="debezium_event_counts", system=system, changes=changes),
+        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, changes=changes),
+        f"monitoring/{system}/{system}__monitoring.yml": yaml.safe_dump(properties, sort_keys=False, width=110),
+    }
+    for name, text in files.items():
+        path = models / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            if path.suffix == ".sql":
+                done.written.append(path.stem)
+
+
+def _plain(name: str) -> str:
+    """A name without what dbt would render or YAML readers would stumble over in a description."""
+    return re.sub(r"[{}%#\x00-\x1f`]", "_", name)
+
+
+def _text(text: str) -> str:
+    """A Jinja string literal, also of a text that holds quotes, backslashes or braces."""
+    return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'" if _is_odd(text) else f"'{text}'"
+
+
+def _is_odd(text: str) -> bool:
+    return any(character in "'\\{}" or ord(character) < 32 or ord(character) == 127 for character in text)
+
+
+def _list(names: Any) -> str:
+    return "[" + ", ".join(_text(name) for name in names) + "]"

@@ -1,0 +1,227 @@
+"""What a table of the source looks like, read from landed events: its columns and their Debezium types.
+
+The order of trust is that of the events themselves: the schema block of a record, the DDL records of the same
+system (`tableChanges`), the values. Sources: Kafka Connect's JsonConverter (schema blocks), Debezium's
+documentation "Data type mappings" of each connector, and its `JsonTableChangeSerializer` for DDL records.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+CONNECTORS = ("postgresql", "mysql", "mariadb")
+
+# Semantic names that are read as what they hold; all others by the type that carries them.
+SEMANTIC_TYPES = {
+    "Date": "Date",
+    "Time": "Time",
+    "MicroTime": "MicroTime",
+    "NanoTime": "NanoTime",
+    "Timestamp": "Timestamp",
+    "MicroTimestamp": "MicroTimestamp",
+    "NanoTimestamp": "NanoTimestamp",
+    "ZonedTimestamp": "ZonedTimestamp",
+    "ZonedTime": "ZonedTime",
+    "IsoDate": "IsoDate",
+    "IsoTime": "IsoTime",
+    "IsoTimestamp": "IsoTimestamp",
+    "Year": "Year",
+    "MicroDuration": "MicroDuration",
+    "NanoDuration": "NanoDuration",
+    "Interval": "Interval",
+    "VariableScaleDecimal": "VariableScaleDecimal",
+    "Enum": "Enum",
+    "EnumSet": "EnumSet",
+    "Json": "Json",
+    "Xml": "Xml",
+    "Uuid": "Uuid",
+    "Ltree": "Ltree",
+    "TsVector": "TsVector",
+    "Point": "Point",
+    "Geometry": "Geometry",
+    "Geography": "Geography",
+    "FloatVector": "FloatVector",
+    "DoubleVector": "DoubleVector",
+}
+PLAIN_TYPES = {
+    "int8": "int16",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+    "map": "map",
+}
+
+
+@dataclass
+class TableSeen:
+    """A table of the source as landed events show it."""
+
+    connector: str
+    identity: tuple[str, ...]  # schema and table, database and table, or the topic
+    topics: set[str] = field(default_factory=set)
+    columns: dict[str, str] = field(default_factory=dict)  # name → Debezium type
+    keys: list[str] = field(default_factory=list)
+    types_from: str = ""  # schema block, DDL records, values
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.identity)
+
+
+def column_type(schema: dict[str, Any]) -> str:
+    """The declared type of a column from its field in a schema block."""
+    kind = schema.get("type", "string")
+    parameters = schema.get("parameters") or {}
+    name = str(schema.get("name") or "").rsplit(".", 1)[-1]
+    source_type = str(parameters.get("__debezium.source.column.type", "")).upper()
+    if name == "Decimal":
+        return f"Decimal({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})"
+    if name == "Bits":
+        return f"Bits({parameters.get('length', 64)})"
+    if name in SEMANTIC_TYPES:
+        return SEMANTIC_TYPES[name]
+    if kind == "array":
+        return f"array<{column_type(schema.get('items') or {})}>"
+    if kind == "int64" and "BIGINT" in source_type and "UNSIGNED" in source_type:
+        return "uint64"
+    return PLAIN_TYPES.get(str(kind), "any")
+
+
+def columns_of_schema(schema: Any) -> dict[str, str]:
+    """Columns and types from the schema block of a value; empty where it has none."""
+    if not isinstance(schema, dict):
+        return {}
+    fields = {item.get("field"): item for item in schema.get("fields") or [] if isinstance(item, dict)}
+    row = fields.get("after") or fields.get("before")
+    if not row or not row.get("fields"):
+        return {}
+    return {item["field"]: column_type(item) for item in row["fields"] if "field" in item}
+
+
+def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Columns and types from row images alone: the widest type that all values have."""
+    kinds: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.items():
+            kinds.setdefault(name, set()).add(_kind(value))
+    return {name: _widest(found - {"null"}) for name, found in kinds.items()}
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "int64" if -(2**63) <= value < 2**63 else "any"
+    if isinstance(value, float):
+        return "double"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return f"array<{_widest({_kind(item) for item in value} - {'null'})}>"
+    return "any"
+
+
+def _widest(kinds: set[str]) -> str:
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds == {"int64", "double"}:
+        return "double"
+    return "any"
+
+
+def columns_of_ddl(table: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Columns and types from a `tableChanges` element of MySQL or MariaDB, for events without schema block.
+
+    Types that depend on a handling mode follow the mode's default, or what the values show where they can.
+    """
+    return {
+        column["name"]: _ddl_type(column, [row[column["name"]] for row in rows if row.get(column["name"]) is not None])
+        for column in table.get("columns") or []
+    }
+
+
+def _ddl_type(column: dict[str, Any], values: list[Any]) -> str:
+    kind = str(column.get("typeName", "")).upper()
+    unsigned = "UNSIGNED" in kind
+    base = kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split(" ")[0].strip()
+    length = column.get("length")
+    has_numbers = any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    if base in ("TINYINT", "SMALLINT"):
+        return "int32" if unsigned and base == "SMALLINT" else "int16"
+    if base in ("MEDIUMINT", "INT", "INTEGER"):
+        return "int64" if unsigned and base in ("INT", "INTEGER") else "int32"
+    if base in ("BIGINT", "SERIAL"):
+        if not unsigned and base != "SERIAL":
+            return "int64"
+        return "uint64" if has_numbers or not values else "Decimal(20,0)"
+    if base in ("DECIMAL", "NUMERIC", "DEC", "FIXED"):
+        if has_numbers and all(isinstance(value, float) for value in values):
+            return "double"
+        digits = f"({length or 10},{column.get('scale') or 0})"
+        return ("DecimalText" if _are_decimal_texts(values, column.get("scale") or 0) else "Decimal") + digits
+    if base == "BIT":
+        return "boolean" if (length or 1) == 1 else f"Bits({length})"
+    if base == "DATETIME":
+        return "Timestamp" if (length or 0) <= 3 else "MicroTimestamp"
+    simple = {
+        "FLOAT": "float",
+        "REAL": "double",
+        "DOUBLE": "double",
+        "BOOL": "boolean",
+        "BOOLEAN": "int16",
+        "DATE": "Date",
+        "TIME": "MicroTime",
+        "TIMESTAMP": "ZonedTimestamp",
+        "YEAR": "Year",
+        "POINT": "Point",
+    }
+    if base in simple:
+        return simple[base]
+    if base in ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"):
+        return "bytes"
+    if base in ("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"):
+        return "Geometry"
+    return "string"
+
+
+def _are_decimal_texts(values: list[Any], scale: int) -> bool:
+    texts = [value for value in values if isinstance(value, str)]
+    return bool(texts) and scale > 0 and all("." in text for text in texts)
+
+
+def parsed(text: str | None) -> Any:
+    """The JSON of a key or value, or None: what cannot be read here is a rejected record elsewhere."""
+    if text is None:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def identity_of(source: Any, topic: str, connector: str) -> tuple[str, ...]:
+    """The names that identify the table in the event, outermost first; the topic where the event has none."""
+    if isinstance(source, dict) and source.get("table"):
+        outer = source.get("schema") if connector == "postgresql" else source.get("db")
+        if outer and connector != "generic":
+            return (str(outer), str(source["table"]))
+    return (topic,)
+
+
+def key_columns(key: Any) -> list[str]:
+    """The names of the key columns in a Kafka key: of its payload, whatever its schema block looks like."""
+    if isinstance(key, dict) and "payload" in key:
+        key = key["payload"]
+    return [str(name) for name in key] if isinstance(key, dict) else []

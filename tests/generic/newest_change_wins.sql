@@ -1,0 +1,15 @@
+{#- Every key stands at the greatest position of its changes, unless a later truncate took it. -#}
+{% test newest_change_wins(model, changes, keys) %}
+select newest.*
+from (
+    select {{ _quoted_list(keys) }}, max(_cdc_position) as newest_position
+    from {{ changes }}
+    where _cdc_kind = 'change'
+    group by {{ _quoted_list(keys) }}
+) as newest
+left join {{ model }} as stored
+    on {% for name in keys %}newest.{{ quoted(name) }} <=> stored.{{ quoted(name) }}{{ ' and ' if not loop.last }}{% endfor %}
+where
+    coalesce(stored._cdc_position, '') <> newest.newest_position
+    and newest.newest_position > coalesce((select max(_cdc_position) from {{ changes }} where _cdc_kind = 'truncate'), '')
+{% endtest %}
