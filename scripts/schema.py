@@ -39,6 +39,7 @@ SEMANTIC_TYPES = {
     "Uuid": "Uuid",
     "Ltree": "Ltree",
     "TsVector": "TsVector",
+    "Tsvector": "TsVector",  # as Debezium 3.5 spells it
     "Point": "Point",
     "Geometry": "Geometry",
     "Geography": "Geography",

@@ -8,11 +8,10 @@
 {% macro debezium_changes(events, topics, connector, table, keys, columns) -%}
 
     {%- do _check_declaration(connector, table, keys, columns) -%}
-    {%- set image = {} -%}
-    {%- set row = {} -%}
-    {%- for name, type in columns.items() -%}
-        {%- do image.update({name: debezium_type(type, 'image.' ~ quoted(name))}) -%}
-        {%- do row.update({name: debezium_type(type, 'row.' ~ quoted(name))}) -%}
+    {%- set names = columns.keys() | list -%}
+    {%- set types = [] -%}
+    {%- for type in columns.values() -%}
+        {%- do types.append(debezium_type(type, '_image_' ~ loop.index)) -%}
     {%- endfor %}
 
 with records as (
@@ -21,8 +20,7 @@ with records as (
         *,
         {{ envelope_text('value') }} as _text
     from {{ events }}
-    where
-        topic in ({% for topic in topics %}{{ literal(topic) }}{{ ', ' if not loop.last }}{% endfor %})
+    where topic in ({{ _literals(topics) }})
 
 ),
 
@@ -35,73 +33,82 @@ parsed as (
 
 ),
 
-images as (
+opened as (
 
     select
-        * except (_json),
-        _json.payload as envelope,
-        _json._end is not null as is_json,
-        _json._corrupt is not null as is_corrupt,
-        lower(_json.payload.op) as op,
-        {{ connector_position(connector, '_json.payload.source') }} as source_position,
-        coalesce(lower(_json.payload.source.snapshot), 'false') in {{ initial_snapshot_marks() }} as is_initial_snapshot,
-        coalesce(lower(_json.payload.source.snapshot), 'false') not in ('false', '') as is_snapshot,
-        named_struct(
-            {%- for name in columns %}
-            {{ literal(name) }}, {{ _image_value(name, keys, columns) }}{{ ',' if not loop.last }}
-            {%- endfor %}
-        ) as image
+        *,
+        lower(_json.payload.op) as _op,
+        coalesce(lower(_json.payload.source.snapshot), 'false') as _snapshot,
+        {%- if keys %}
+        if(lower(_json.payload.op) = 'd', from_json(key, {{ literal(_key_schema(keys, columns)) }}), null) as _key,
+        {%- endif %}
+        {{ connector_position(connector, '_json.payload.source') }} as _source_position
     from parsed
 
 ),
 
-prepared as (
+images as (
 
     select
-        * except (image),
-        {{ _kind(connector, table) }} as kind,
+        *,
+        {%- for name in names %}
+        {{ _image_value(name, types[loop.index0], keys) }} as _image_{{ loop.index }},
+        {%- endfor %}
+        {{ _kind(connector, table) }} as _kind,
         concat(
-            '0000.', source_position, '.', if(is_initial_snapshot, '0', '1'), '.',
+            '0000.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
             coalesce(
                 concat({{ sortable_number('partition', 10) }}, '.', {{ sortable_number('offset', 20) }}),
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
-        ) as position,
-        named_struct(
-            {%- for name in columns %}
-            {{ literal(name) }}, {{ image[name].prepare or 'image.' ~ quoted(name) }}{{ ',' if not loop.last }}
-            {%- endfor %}
-        ) as row
+        ) as _position
+    from opened
+
+),
+
+rows as (
+
+    select
+        *,
+        {%- for type in types %}
+        {{ type.sql }} as _row_{{ loop.index }}{{ ',' if not loop.last }}
+        {%- endfor %}
     from images
+
+),
+
+judged as (
+
+    select
+        *,
+        {{ _reject_reason(names, types, keys, connector_omits_values(connector)) }} as _reject_reason,
+        {{ _omitted_columns(names, types, connector_omits_values(connector)) }} as _omitted
+    from rows
 
 )
 
 select
-    {%- for name in columns %}
-    {% if row[name].omitted and connector_omits_values(connector) -%}
-    if({{ row[name].omitted }}, null, {{ row[name].sql }})
-    {%- else -%}
-    {{ row[name].sql }}
-    {%- endif %} as {{ quoted(name) }},
+    {%- for name in names %}
+    {{ _row_value(types[loop.index0], loop.index, connector_omits_values(connector)) }} as {{ quoted(name) }},
     {%- endfor %}
-    op as _cdc_op,
-    position as _cdc_position,
-    is_snapshot as _cdc_is_snapshot,
-    envelope.transaction.id as _cdc_transaction_id,
-    timestamp_millis(try_cast(coalesce(envelope.source.ts_ms, envelope.ts_ms) as bigint)) as _cdc_changed_at,
+    _op as _cdc_op,
+    _position as _cdc_position,
+    _snapshot not in ('false', '') as _cdc_is_snapshot,
+    _json.payload.transaction.id as _cdc_transaction_id,
+    timestamp_millis(try_cast(coalesce(_json.payload.source.ts_ms, _json.payload.ts_ms) as bigint)) as _cdc_changed_at,
     batch as _cdc_batch,
     coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line)) as _cdc_event_id,
-    {{ _omitted_columns(connector, row) }} as _cdc_omitted,
-    if(_reject_reason is null, kind, 'rejected') as _cdc_kind,
+    _omitted as _cdc_omitted,
+    if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key
-from (
-    select
-        *,
-        {{ _reject_reason(keys, row) }} as _reject_reason
-    from prepared
-) as judged
+from judged
 
+{%- endmacro %}
+
+
+{% macro _literals(texts) -%}
+    {%- for text in texts -%} {{ literal(text) }}{{ ', ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}
 
 
@@ -163,90 +170,116 @@ from (
     The JSON value of a column. A delete has key columns only, from the Kafka key, else from `before`: other
     columns of a partial `before` are invented by Debezium.
 -#}
-{% macro _image_value(name, keys, columns) -%}
+{% macro _image_value(name, type, keys) -%}
     {%- set column = quoted(name) -%}
+    {%- set after = '_json.payload.after.' ~ column -%}
+    {%- if type.json == 'variant' -%}
+        {%- set after = 'if(is_variant_null(' ~ after ~ '), null, ' ~ after ~ ')' -%}
+    {%- endif -%}
     {%- if name in keys -%}
-        if(lower(_json.payload.op) = 'd', coalesce({{ _key_value(name, keys, columns) }}, _json.payload.before.{{ column }}), _json.payload.after.{{ column }})
+        if(_op = 'd', coalesce({{ _key_value(name, type, keys) }}, _json.payload.before.{{ column }}), {{ after }})
     {%- else -%}
-        if(lower(_json.payload.op) = 'd', null, _json.payload.after.{{ column }})
+        if(_op = 'd', null, {{ after }})
     {%- endif -%}
 {%- endmacro %}
 
 
-{#-
-    The value of a key column in the Kafka key, which comes as `{"payload": {…}}`, `{…}` or a bare value, and
-    with numbers as texts from some writers.
--#}
-{% macro _key_value(name, keys, columns) -%}
-    {%- set json = debezium_type(columns[name], name).json -%}
-    {%- set is_plain = json in ('smallint', 'int', 'bigint', 'string', 'boolean') -%}
-    {%- set field = quoted(name) ~ ': ' ~ ('string' if is_plain else json) -%}
-    {%- set parsed = "from_json(key, " ~ literal('payload struct<' ~ field ~ '>, ' ~ field | replace(': ', ' ', 1)) ~ ")" -%}
-    {%- set member = 'coalesce(' ~ parsed ~ '.payload.' ~ quoted(name) ~ ', ' ~ parsed ~ '.' ~ quoted(name) -%}
-    {%- if is_plain and keys | length == 1 -%}
-        {%- set member = member ~ ", get_json_object(key, '$.payload'), if(key rlike '^[^{\\\\[]', trim('\"', key), null)" -%}
+{#- Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. -#}
+{% macro _key_schema(keys, columns) -%}
+    {%- set fields = [] -%}
+    {%- for name in keys -%}
+        {%- set json = debezium_type(columns[name], name).json -%}
+        {%- do fields.append(quoted(name) ~ ': ' ~ ('string' if _is_plain_key(json) else json)) -%}
+    {%- endfor -%}
+    {{ return('payload struct<' ~ fields | join(', ') ~ '>, ' ~ fields | join(', ') | replace('`: ', '` ')) }}
+{%- endmacro %}
+
+
+{% macro _is_plain_key(json) -%}
+    {{ return(json in ('smallint', 'int', 'bigint', 'string', 'boolean')) }}
+{%- endmacro %}
+
+
+{% macro _key_value(name, type, keys) -%}
+    {%- set parts = ['_key.payload.' ~ quoted(name), '_key.' ~ quoted(name)] -%}
+    {%- if _is_plain_key(type.json) and keys | length == 1 -%}
+        {%- do parts.append("get_json_object(key, '$.payload')") -%}
+        {%- do parts.append("if(key rlike '^[^{\\\\[]', trim('\"', key), null)") -%}
     {%- endif -%}
-    {{ 'try_cast(' ~ member ~ ') as ' ~ json ~ ')' if is_plain else member ~ ')' }}
+    {%- set value = 'coalesce(' ~ parts | join(', ') ~ ')' -%}
+    {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) else value }}
 {%- endmacro %}
 
 
 {#- What a record is. -#}
 {% macro _kind(connector, table) -%}
     case
-        when error is not null then 'rejected'
         when value is null then 'tombstone'
-        when op = 'm' then 'message'
-        when op is null and envelope.status in ('BEGIN', 'END') then 'transaction'
-        when op is null and (envelope.ddl is not null or envelope.historyRecord is not null) then 'ddl'
-        when op is null and envelope.ts_ms is not null and envelope.source is null then 'heartbeat'
+        when _op = 'm' then 'message'
+        when _op is null and _json.payload.status in ('BEGIN', 'END') then 'transaction'
+        when _op is null and (_json.payload.ddl is not null or _json.payload.historyRecord is not null) then 'ddl'
+        when _op is null and _json.payload.ts_ms is not null and _json.payload.source is null then 'heartbeat'
         {%- for field in connector_table_fields(connector) %}
-        when envelope.source.{{ quoted(field) }} <> {{ literal(table[loop.index0]) }} then 'other_table'
+        when _json.payload.source.{{ quoted(field) }} <> {{ literal(table[loop.index0]) }} then 'other_table'
         {%- endfor %}
-        when op = 't' then 'truncate'
+        when _op = 't' then 'truncate'
         else 'change'
     end
 {%- endmacro %}
 
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
-{% macro _reject_reason(keys, row) -%}
-    {%- set invalid = [] -%}
-    {%- for name, type in row.items() if type.invalid -%}
-        {%- do invalid.append('if(coalesce(' ~ type.invalid ~ (' and not ' ~ type.omitted if type.omitted else '') ~ ', false), ' ~ literal(name) ~ ', null)') -%}
-    {%- endfor %}
+{% macro _reject_reason(names, types, keys, omits_values) -%}
     case
-        when error is not null then error
-        when value is null or kind in ('message', 'transaction', 'ddl', 'heartbeat', 'other_table') then null
-        when not is_json then 'invalid_json'
-        when op is null then 'not_an_envelope'
-        when op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
-        when position is null then 'no_position'
-        when op = 't' then if(key is null, null, 'truncate_with_key')
-        when is_corrupt then 'value_of_wrong_type'
-        when op <> 'd' and envelope.after is null then 'no_after_image'
+        when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'other_table') then null
+        when _json._end is null then 'invalid_json'
+        when _op is null then 'not_an_envelope'
+        when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
+        when _position is null then 'no_position'
+        when _op = 't' then if(key is null, null, 'truncate_with_key')
+        when _json._corrupt is not null then 'value_of_wrong_type'
+        when _op <> 'd' and _json.payload.after is null then 'no_after_image'
         {%- for name in keys %}
-        when row.{{ quoted(name) }} is null then 'no_key'
+        when _row_{{ names.index(name) + 1 }} is null then 'no_key'
+        when _op = 'u' and _json.payload.before.{{ quoted(name) }} <> _json.payload.after.{{ quoted(name) }} then 'key_changed_in_update'
         {%- endfor %}
-        {%- for name in keys %}
-        when op = 'u' and envelope.before.{{ quoted(name) }} <> envelope.after.{{ quoted(name) }} then 'key_changed_in_update'
-        {%- endfor %}
-        {%- if invalid %}
-        when concat_ws('', {{ invalid | join(', ') }}) <> ''
-            then concat('value_not_exact: ', concat_ws(', ', {{ invalid | join(', ') }}))
+        {%- if types | selectattr('can_fail') | list %}
+        else nullif(
+            concat('value_not_exact: ', concat_ws(', '
+                {%- for type in types if type.can_fail -%}
+                , {{ _if_inexact(names, types, type, omits_values) }}
+                {%- endfor -%}
+            )), 'value_not_exact: '
+        )
         {%- endif %}
     end
 {%- endmacro %}
 
 
+{% macro _if_inexact(names, types, type, omits_values) -%}
+    {%- set at = types.index(type) -%}
+    if(_image_{{ at + 1 }} is not null and _row_{{ at + 1 }} is null
+       {%- if type.omitted and omits_values %} and not {{ type.omitted }} {%- endif %}, {{ literal(names[at]) }}, null)
+{%- endmacro %}
+
+
+{% macro _row_value(type, index, omits_values) -%}
+    {%- if type.omitted and omits_values -%}
+        if({{ type.omitted }}, null, _row_{{ index }})
+    {%- else -%}
+        _row_{{ index }}
+    {%- endif -%}
+{%- endmacro %}
+
+
 {#- The columns of a change whose value the source's log did not hold; NULL where it held all. -#}
-{% macro _omitted_columns(connector, row) -%}
+{% macro _omitted_columns(names, types, omits_values) -%}
     {%- set found = [] -%}
-    {%- for name, type in row.items() if type.omitted and connector_omits_values(connector) -%}
-        {%- do found.append('if(' ~ type.omitted ~ ', ' ~ literal(name) ~ ', null)') -%}
+    {%- for type in types if type.omitted and omits_values -%}
+        {%- do found.append('if(' ~ type.omitted ~ ', ' ~ literal(names[types.index(type)]) ~ ', null)') -%}
     {%- endfor -%}
     {%- if found -%}
-        if(op <> 'd' and ({% for name, type in row.items() if type.omitted %}{{ ' or ' if not loop.first }}coalesce({{ type.omitted }}, false){% endfor %}),
-           array_compact(array({{ found | join(', ') }})), null)
+        nullif(array_compact(array({{ found | join(', ') }})), array())
     {%- else -%}
         cast(null as array<string>)
     {%- endif -%}

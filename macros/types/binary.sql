@@ -10,7 +10,7 @@
     {{ return({
         'json': 'string',
         'sql': sql,
-        'invalid': value ~ ' is not null and ' ~ sql ~ ' is null',
+        'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
@@ -26,13 +26,10 @@
     {%- set number -%}
         cast(conv(hex(reverse({{ bytes }})), 16, 10) as bigint)
     {%- endset -%}
-    {%- set invalid -%}
-        {{ value }} is not null and ({{ bytes }} is null {%- if is_number %} or octet_length({{ bytes }}) > 8 {%- endif %})
-    {%- endset -%}
     {{ return({
         'json': 'string',
         'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'reverse(' ~ bytes ~ ')',
-        'invalid': invalid,
+        'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}

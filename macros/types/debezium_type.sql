@@ -3,9 +3,9 @@
 
     - json: the Spark type that `from_json` reads it as; `variant` where Spark would round, shift or drop what
       does not fit,
-    - sql: the value as the type that the table has,
-    - invalid: a condition that is true where the value is present but cannot be given exactly, or none,
-    - texts: the JSON texts that stand for "this value was not in the log", as a condition, or none.
+    - sql: the value as the type that the table has; NULL where it cannot be given exactly,
+    - can_fail: whether that can happen,
+    - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none.
 
     The names are those of the schema block without their package (io.debezium.time.MicroTimestamp →
     MicroTimestamp), with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
@@ -24,7 +24,7 @@
     {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters)) }}
     {%- elif name == 'DecimalText' -%} {{ return(type_decimal_text(value, parameters)) }}
     {%- elif name == 'VariableScaleDecimal' -%} {{ return(type_variable_scale_decimal(value)) }}
-    {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Interval', 'ZonedTime') -%}
+    {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Tsvector', 'Interval', 'ZonedTime') -%}
         {{ return(type_string(value)) }}
     {%- elif name == 'bytes' -%} {{ return(type_bytes(value, 'base64')) }}
     {%- elif name == 'bytes_url' -%} {{ return(type_bytes(value, 'base64-url-safe')) }}
@@ -59,7 +59,7 @@
 
 {#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
 {% macro _plain_type(spark, value) -%}
-    {{ return({'json': spark, 'sql': value, 'invalid': none, 'omitted': none}) }}
+    {{ return({'json': spark, 'sql': value, 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
 
 

@@ -5,7 +5,7 @@
             'x', {{ value }}.x, 'y', {{ value }}.y, 'wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid
         ))
     {%- endset -%}
-    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'invalid': none, 'omitted': none}) }}
+    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
 
 
@@ -17,7 +17,7 @@
     {{ return({
         'json': 'struct<wkb: string, srid: int>',
         'sql': sql,
-        'invalid': value ~ ".wkb is not null and try_to_binary(" ~ value ~ ".wkb, 'base64') is null",
+        'can_fail': false,
         'omitted': is_placeholder(value ~ '.wkb'),
     }) }}
 {%- endmacro %}
@@ -28,25 +28,26 @@
     as elements where the elements are numbers.
 -#}
 {% macro type_array(element_type, value) -%}
-    {%- set raw = debezium_type(element_type, 'e') -%}
-    {%- set element = debezium_type(element_type, 'p') -%}
-    {%- set prepare = 'transform(' ~ value ~ ', e -> ' ~ raw['prepare'] ~ ')' if raw['prepare'] else none -%}
+    {%- set element = debezium_type(element_type, 'e') -%}
+    {%- set whole = "transform(" ~ value ~ ", e -> " ~ element['sql'] ~ ")" -%}
+    {%- set misses = "exists(zip_with(" ~ value ~ ", v, (a, b) -> a is not null and b is null), m -> m)" -%}
     {%- set placeholder_bytes -%}
         array(95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101)
     {%- endset -%}
     {%- if element['json'] in ('smallint', 'int', 'bigint') -%}
         {%- set omitted = value ~ ' = cast(' ~ placeholder_bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
     {%- elif element['omitted'] -%}
-        {%- set uuid = " or p = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' and not raw['prepare'] else '' -%}
-        {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', p -> ' ~ element['omitted'] ~ uuid ~ ')' -%}
+        {%- set uuid = " or e = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' else '' -%}
+        {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', e -> ' ~ element['omitted'] ~ uuid ~ ')' -%}
     {%- else -%}
         {%- set omitted = none -%}
     {%- endif -%}
-    {{ return({
-        'json': 'array<' ~ element['json'] ~ '>',
-        'prepare': prepare,
-        'sql': value if element['sql'] == 'p' else 'transform(' ~ value ~ ', p -> ' ~ element['sql'] ~ ')',
-        'invalid': 'exists(' ~ value ~ ', p -> ' ~ element['invalid'] ~ ')' if element['invalid'] else none,
-        'omitted': omitted,
-    }) }}
+    {%- if element['sql'] == 'e' -%}
+        {%- set sql = value -%}
+    {%- elif element['can_fail'] -%}
+        {%- set sql = let(whole, 'v', 'if(' ~ misses ~ ', null, v)') -%}
+    {%- else -%}
+        {%- set sql = whole -%}
+    {%- endif -%}
+    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted}) }}
 {%- endmacro %}

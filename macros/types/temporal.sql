@@ -5,8 +5,8 @@
 {% macro type_date(value) -%}
     {{ return({
         'json': 'int',
-        'sql': "date_add(date '1970-01-01', " ~ value ~ ")",
-        'invalid': value ~ ' not between -719162 and 2932896',
+        'sql': 'if(' ~ value ~ " between -719162 and 2932896, date_add(date '1970-01-01', " ~ value ~ '), null)',
+        'can_fail': true,
         'omitted': none,
     }) }}
 {%- endmacro %}
@@ -31,8 +31,8 @@
     {%- endset -%}
     {{ return({
         'json': 'bigint',
-        'sql': sql,
-        'invalid': value ~ ' not between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second,
+        'sql': 'if(abs(' ~ value ~ ') <= ' ~ 3020400 * per_second ~ ', ' ~ sql ~ ', null)',
+        'can_fail': true,
         'omitted': none,
     }) }}
 {%- endmacro %}
@@ -44,12 +44,15 @@
 -#}
 {% macro type_timestamp(value, per_second) -%}
     {%- set micros = {1000: value ~ ' * 1000', 1000000: value, 1000000000: value ~ ' div 1000'}[per_second] -%}
-    {%- set range = value ~ ' not between ' ~ -62135596800 * per_second ~ ' and ' ~ (253402300800 * per_second - 1) -%}
-    {%- set range = range if per_second < 1000000000 else 'false' -%}
+    {%- if per_second == 1000000000 -%}
+        {%- set is_exact = value ~ ' % 1000 = 0' -%}
+    {%- else -%}
+        {%- set is_exact = value ~ ' between ' ~ -62135596800 * per_second ~ ' and ' ~ (253402300800 * per_second - 1) -%}
+    {%- endif -%}
     {{ return({
         'json': 'bigint',
-        'sql': 'cast(timestamp_micros(if(' ~ range ~ ', null, ' ~ micros ~ ')) as timestamp_ntz)',
-        'invalid': range ~ (' or ' ~ value ~ ' % 1000 <> 0' if per_second == 1000000000 else ''),
+        'sql': 'cast(timestamp_micros(if(' ~ is_exact ~ ', ' ~ micros ~ ', null)) as timestamp_ntz)',
+        'can_fail': true,
         'omitted': none,
     }) }}
 {%- endmacro %}
@@ -57,16 +60,10 @@
 
 {#- ISO 8601 text with an offset: an instant. Infinity and fractions below a microsecond are rejected. -#}
 {% macro type_zoned_timestamp(value) -%}
-    {%- set sql = 'try_cast(' ~ value ~ ' as timestamp)' -%}
-    {%- set invalid -%}
-        {{ value }} is not null and (
-            {{ sql }} is null
-            or not {{ value }} rlike '^[0-9]{4}-.*(Z|[+-][0-9][0-9](:?[0-9][0-9])?)$'
-            or {{ value }} rlike '[.][0-9]{6}[0-9]*[1-9]' and not {{ value }} rlike '[.][0-9]{6}0*(Z|[+-])'
-            and not {{ value }} rlike '[.][0-9]{1,6}(Z|[+-])'
-        )
+    {%- set sql -%}
+        if({{ value }} rlike '^[0-9]{4}-[^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$', try_cast({{ value }} as timestamp), null)
     {%- endset -%}
-    {{ return({'json': 'string', 'sql': sql, 'invalid': invalid, 'omitted': is_placeholder(value)}) }}
+    {{ return({'json': 'string', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
 
@@ -76,7 +73,7 @@
     {{ return({
         'json': 'string',
         'sql': sql,
-        'invalid': value ~ ' is not null and ' ~ sql ~ ' is null',
+        'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#- Text, and every type that Debezium writes as its text (enum, json, uuid, interval …). -#}
 {% macro type_string(value) -%}
-    {{ return({'json': 'string', 'sql': value, 'invalid': none, 'omitted': is_placeholder(value)}) }}
+    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
 
@@ -10,8 +10,8 @@
     {{ return({
         'json': 'variant',
         'sql': "if(schema_of_variant(" ~ value ~ ") = 'STRING', " ~ text ~ ", to_json(" ~ value ~ "))",
-        'invalid': none,
-        'omitted': is_placeholder("try_" ~ text),
+        'can_fail': false,
+        'omitted': "schema_of_variant(" ~ value ~ ") = 'STRING' and " ~ is_placeholder(text),
     }) }}
 {%- endmacro %}
 
@@ -21,7 +21,7 @@
     {{ return({
         'json': 'map<string, string>',
         'sql': value,
-        'invalid': none,
+        'can_fail': false,
         'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
     }) }}
 {%- endmacro %}

@@ -62,7 +62,7 @@
         'c_point': 'Point',
         'c_citext': 'string',
         'c_ltree': 'Ltree',
-        'c_tsvector': 'string',
+        'c_tsvector': 'TsVector',
         'c_oid': 'int64',
     },
 ) }}

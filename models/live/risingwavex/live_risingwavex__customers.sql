@@ -1,3 +1,0 @@
-{{ config(schema = 'risingwavex', alias = 'customers') }}
-
-{{ debezium_live(silver = ref('risingwavex__customers')) }}
