@@ -165,7 +165,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         chosen = sorted(name for name, with_refresh in wanted.items() if with_refresh == refresh)
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *chosen, *(["--full-refresh"] if refresh else [])])
+            failed += _dbt(["run", "--select", *chosen, *(["--full-refresh"] if refresh else [])], say)
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
@@ -185,16 +185,21 @@ def _digest(*paths: Path) -> str:
     return seen.hexdigest()[:16]
 
 
-def _dbt(arguments: list[str]) -> int:
-    """Run dbt in this process and session; its own messages only where something fails. Returns failed nodes."""
+def _dbt(arguments: list[str], say: Any) -> int:
+    """Run dbt in this process and session, and say what failed and why. Returns the number of failed models."""
     from dbt.cli.main import dbtRunner
 
-    where = ["--quiet", "--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
-    result = dbtRunner().invoke([*arguments, *where])
+    where = ["--log-level", "none", "--log-level-file", "debug", "--profiles-dir", str(PROFILES)]
+    result = dbtRunner().invoke([*arguments, *where, "--project-dir", str(PROJECT)])
     if result.exception:
         raise LakehouseError(f"dbt: {result.exception}")
-    nodes: list[Any] = list(result.result)  # type: ignore[arg-type]
-    return sum(1 for node in nodes if str(node.status) in ("error", "fail", "skipped"))
+    failed = 0
+    for node in result.result:  # type: ignore[union-attr]
+        if str(node.status) in ("error", "fail", "skipped"):
+            failed += 1
+            message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
+            say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
+    return failed
 
 
 def _show(spark: SparkSession, systems: list[str], say: Any) -> None:

@@ -73,7 +73,9 @@ def scaffold(
     done = Scaffolded()
     known = declared_tables(system, models)
     used = set[str]()
-    for table in observe(spark, system, connector, above_batch):
+    seen = observe(spark, system, connector, above_batch)
+    names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
+    for table in seen:
         if table.problem:
             done.notes.append(f"{table.name}: {table.problem}; no model was written")
             continue
@@ -81,7 +83,7 @@ def scaffold(
         declared = known.get(table.identity)
         if declared is None:
             table.keys = wanted or table.keys
-            relation = _relation_name(table, known, done)
+            relation = _relation_name(table, known, names, done)
             _describe_new(table, done)
             declared = Declared(relation, table)
             known[table.identity] = declared
@@ -253,12 +255,15 @@ def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) ->
     return []
 
 
-def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], done: Scaffolded) -> str:
+def _relation_name(
+    table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded
+) -> str:
+    """The table's name; with its schema or database where another table of the system has that name."""
     taken = {declared.relation for declared in known.values()}
     name = safe_name(table.identity[-1])
-    if name in taken:
+    if name in taken or new_names.count(name) > 1:
         name = "__".join(safe_name(part) for part in table.identity)
-        done.notes.append(f"{table.name}: another table has that name; the relation is {name}")
+        done.notes.append(f"{table.name}: another table has that name too; the relation is {name}")
     number, free = 2, name
     while free in taken:
         free, number = f"{name}_{number}", number + 1

@@ -19,8 +19,8 @@ select * from (
         _cdc_kind <> 'other_table'
         and {{ increment }}
     group by all
-    {{ 'union all' if not loop.last }}
-    {%- endfor %}
+    {% if not loop.last %}union all{% endif %}
+    {% endfor %}
 ) as counts
 {%- endmacro %}
 

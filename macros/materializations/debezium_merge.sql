@@ -48,7 +48,6 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
-            'write.metadata.metrics.column._cdc_position' = 'full',
             'cdc.keys' = {{ literal(tojson(bounds.get('keys'))) }},
             'cdc.columns' = {{ literal(tojson(bounds.get('columns'))) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
@@ -62,7 +61,7 @@
         {{ sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
-    {%- do persist_docs(this, model) -%}
+    {%- do _comment_columns() -%}
 {%- endmacro %}
 
 
@@ -82,6 +81,18 @@
             {%- endif %}
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. -#}
+{% macro _comment_columns() -%}
+    {%- set comments = [] -%}
+    {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
+        {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
+    {%- endfor -%}
+    {%- if comments -%}
+        {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
     {%- endif -%}
 {%- endmacro %}
 

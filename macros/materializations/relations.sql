@@ -24,3 +24,10 @@
 {% macro generate_schema_name(custom_schema_name, node) -%}
     {{ return(custom_schema_name or target.schema) }}
 {%- endmacro %}
+
+
+{#- dbt-spark's column comment of a view, with names and texts quoted whatever they hold. -#}
+{% macro get_column_comment_sql(column_name, column_dict) -%}
+    {{ quoted(column_name) }}
+    {%- if column_name in column_dict and column_dict[column_name]['description'] %} comment {{ literal(column_dict[column_name]['description']) }}{% endif -%}
+{%- endmacro %}

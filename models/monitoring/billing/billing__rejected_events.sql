@@ -3,11 +3,11 @@
     changes = {
         'billing.accounts': ref('stg_billing__accounts'),
         'billing.all_types': ref('stg_billing__all_types'),
+        'archive.invoices': ref('stg_billing__archive__invoices'),
         'billing.invoices': ref('stg_billing__billing__invoices'),
         'billing.contracts': ref('stg_billing__contracts'),
         'billing.dunning': ref('stg_billing__dunning'),
         'billing.invoice_lines': ref('stg_billing__invoice_lines'),
-        'archive.invoices': ref('stg_billing__invoices'),
         'billing.job_log': ref('stg_billing__job_log'),
         'billing.Meter Readings': ref('stg_billing__meter_readings'),
         'billing.Meter.Swaps': ref('stg_billing__meter_swaps'),

@@ -4,6 +4,7 @@
     events = source('bronze', 'shop'),
     changes = {
         'public.all_types': ref('stg_shop__all_types'),
+        'archive.orders': ref('stg_shop__archive__orders'),
         'public.cart_lines': ref('stg_shop__cart_lines'),
         'public.carts': ref('stg_shop__carts'),
         'public.certificates': ref('stg_shop__certificates'),
@@ -13,7 +14,6 @@
         'public.journal': ref('stg_shop__journal'),
         'public.order': ref('stg_shop__order'),
         'public.order_lines': ref('stg_shop__order_lines'),
-        'archive.orders': ref('stg_shop__orders'),
         'public.page_views': ref('stg_shop__page_views'),
         'public.products': ref('stg_shop__products'),
         'public.orders': ref('stg_shop__public__orders'),

@@ -1,5 +1,5 @@
 {{ debezium_latest(
-    changes = ref('stg_billing__invoices'),
+    changes = ref('stg_billing__archive__invoices'),
     keys = ['invoice_id'],
     columns = [
         'invoice_id',

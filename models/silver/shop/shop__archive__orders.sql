@@ -1,5 +1,5 @@
 {{ debezium_latest(
-    changes = ref('stg_shop__orders'),
+    changes = ref('stg_shop__archive__orders'),
     keys = ['order_id'],
     columns = [
         'order_id',

@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'archive__invoices') }}
+
+{{ debezium_live(silver = ref('billing__archive__invoices')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'invoices') }}
-
-{{ debezium_live(silver = ref('billing__invoices')) }}

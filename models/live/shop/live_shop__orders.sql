@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'orders') }}
-
-{{ debezium_live(silver = ref('shop__orders')) }}
