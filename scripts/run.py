@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.loader import Landed, event_files, land_files
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
-from scripts.spark import PROJECT, PROFILES, lakehouse_dir, log_file, session
+from scripts.spark import PROJECT, PROFILES, lakehouse_dir, log_file, record_class_archive, session
 
 DEMO = {"shop": "tests/events/shop.jsonl", "billing": "tests/events/billing.jsonl"}
 
@@ -93,6 +93,7 @@ def main() -> int:
         dbt = threading.Thread(target=_import_dbt)  # takes seconds, as starting Spark does: both at once
         dbt.start()
         say("Starting Spark …")
+        record_class_archive()
         spark = session()
         dbt.join()
         done = [_load(spark, request, files[request.system], say) for request in todo]
@@ -156,6 +157,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
                 wanted[declared.model("silver", system)] = False
         if topics and (PROJECT / "models" / "monitoring" / system).exists():
             wanted[f"{system}__event_counts"] = False
+        wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys(done.rebuilt, True))
     if not wanted:
         say("Nothing new to build.")

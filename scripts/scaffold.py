@@ -206,6 +206,8 @@ def _complete(
         table.columns, table.types_from = columns_of_values(rows), "values"
     for name, kind in columns_of_values(rows).items():
         table.columns.setdefault(name, kind)
+    if table.connector in ("mysql", "mariadb"):
+        table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
     if not table.columns:
         table.problem = table.problem or "no event carries a row"
     if any(key not in table.columns for key in table.keys):
@@ -218,6 +220,14 @@ def _complete(
         if name.lower() in folded:
             table.problem = f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
         folded[name.lower()] = name
+
+
+def _mysql_decimal(kind: str) -> str:
+    """MySQL's scales end at 30: Flink CDC has been seen to write precision and scale in each other's place."""
+    decimal = re.fullmatch(r"Decimal\((\d+),(\d+)\)", kind)
+    if decimal and int(decimal[2]) > 30 and int(decimal[1]) <= 30:
+        return f"Decimal({decimal[2]},{decimal[1]})"
+    return kind
 
 
 def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]], ddl_key: dict[tuple[str, ...], list[str]]) -> None:

@@ -1,7 +1,7 @@
-"""`make setup`, after the Python packages: the jars that Spark needs, and the archive of parsed classes.
+"""`make setup`, after the Python packages: the jars that Spark needs.
 
 Jars are named by coordinates, resolved by Spark's own package resolution, and checked against the digests in
-`scripts/jars.lock`. The class-data archive makes Spark start in about half the time; without it everything works.
+`scripts/jars.lock`.
 """
 
 import hashlib
@@ -10,14 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from scripts.errors import LakehouseError
 from scripts.spark import PROJECT, require_java
 
 LOCK = PROJECT / "scripts" / "jars.lock"
-TRAINING_EVENTS = PROJECT / "tests" / "events" / "shop.jsonl"
 
 
 def locked_jars() -> dict[str, str]:
@@ -70,37 +68,11 @@ def resolve(folder: Path) -> None:
         )
 
 
-def archive_classes(folder: Path) -> None:
-    """Write the class-data archive by running the pipeline once on a few sample events, in a folder of its own."""
-    archive = folder / "classes.jsa"
-    if archive.exists():
-        return
-    print("Preparing Spark's class archive (once, about a minute) …", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        environment = {
-            **os.environ,
-            "LAKEHOUSE_DIR": str(Path(scratch) / "lakehouse"),
-            "LAKEHOUSE_JARS": str(folder),
-            "LAKEHOUSE_CLASS_ARCHIVE": f"-XX:ArchiveClassesAtExit={archive}",
-        }
-        environment.pop("SPARK_REMOTE", None)
-        command = [sys.executable, "-m", "scripts.train"]
-        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=600)
-        if done.returncode:
-            print(f"It could not be prepared; Spark will start without it: {done.stderr.strip().splitlines()[-1:]}")
-            return
-        for _ in range(120):  # Spark's JVM writes it after Python has gone
-            if archive.exists():
-                return
-            time.sleep(1)
-
-
 def main() -> int:
     folder = Path(os.environ.get("LAKEHOUSE_JARS", PROJECT / ".venv" / "jars")).resolve()
     try:
         require_java()
         resolve(folder)
-        archive_classes(folder)
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
         return 1

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
 JAVA_VERSIONS = (17, 21)
 
@@ -50,6 +50,16 @@ def settings() -> dict[str, str]:
     profile = yaml.safe_load((PROFILES / "profiles.yml").read_text(encoding="utf-8"))["debezium_lakehouse"]
     output = profile["outputs"][render(profile["target"])]
     return {name: render(value) for name, value in output["server_side_parameters"].items()}
+
+
+def record_class_archive() -> None:
+    """Let this process's JVM write the archive of parsed classes when it ends, unless there is one.
+
+    With it Spark starts in about half the time; without it everything works.
+    """
+    jars = Path(os.environ.get("LAKEHOUSE_JARS", ".venv/jars"))
+    if jars.is_dir() and not (jars / "classes.jsa").exists():
+        os.environ.setdefault("LAKEHOUSE_CLASS_ARCHIVE", f"-XX:ArchiveClassesAtExit={jars / 'classes.jsa'}")
 
 
 def require_java() -> None:

@@ -241,7 +241,7 @@ from judged
         when _op <> 'd' and _json.payload.after is null then 'no_after_image'
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
-        when _op = 'u' and _json.payload.before.{{ quoted(name) }} <> _json.payload.after.{{ quoted(name) }} then 'key_changed_in_update'
+        when _op = 'u' and {{ _key_text('before', name, types[names.index(name)]) }} <> {{ _key_text('after', name, types[names.index(name)]) }} then 'key_changed_in_update'
         {%- endfor %}
         {%- if types | selectattr('can_fail') | list %}
         else nullif(
@@ -253,6 +253,12 @@ from judged
         )
         {%- endif %}
     end
+{%- endmacro %}
+
+
+{% macro _key_text(image, name, type) -%}
+    {%- set member = '_json.payload.' ~ image ~ '.' ~ quoted(name) -%}
+    {{ 'to_json(' ~ member ~ ')' if type.json == 'variant' else member }}
 {%- endmacro %}
 
 

@@ -42,8 +42,8 @@
     (decimal.format=NUMERIC). Up to 38 digits it is a DECIMAL, beyond that its exact text.
 -#}
 {% macro type_decimal(value, parameters) -%}
-    {%- set precision = (parameters[0] if parameters else '38') | int -%}
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
+    {%- set precision = [(parameters[0] if parameters else '38') | int, scale] | max -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set hexadecimal = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
     {%- set sql -%}
@@ -104,9 +104,9 @@
 
 
 {#-
-    An unscaled number of up to 16 bytes as the exact text of the decimal it stands for; NULL beyond.
+    An unscaled number as the exact text of the decimal it stands for.
 
-    Done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
+    Up to 16 bytes it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
     minus of a DECIMAL of more than 34 digits loses digits in Spark.
 -#}
 {% macro big_unscaled(hexadecimal, scale) -%}
@@ -122,7 +122,30 @@
         )
     {%- endset -%}
     {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h', 'cast(' ~ unscaled ~ ' as string)') -%}
-    {{ let(hexadecimal, 'x', 'if(length(x) <= 32, ' ~ _shifted(integer, scale) ~ ', null)') }}
+    {{ let(hexadecimal, 'x', _shifted('if(length(x) <= 32, ' ~ integer ~ ', ' ~ wide_integer('x') ~ ')', scale)) }}
+{%- endmacro %}
+
+
+{#- A two's-complement number of any length, in hexadecimal, as its decimal text: byte by byte into groups of nine digits. -#}
+{% macro wide_integer(hexadecimal) -%}
+    {%- set bytes -%}
+        transform(sequence(1, length(m) div 2), i -> cast(conv(substr(m, 2 * i - 1, 2), 16, 10) as bigint))
+    {%- endset -%}
+    {%- set times_256_plus_byte -%}
+        aggregate(groups, named_struct('done', cast(array() as array<bigint>), 'carry', byte), (a, g) -> named_struct(
+            'done', concat(a.done, array((g * 256 + a.carry) % 1000000000)), 'carry', (g * 256 + a.carry) div 1000000000)).done
+    {%- endset -%}
+    {%- set plus_one_if_negative -%}
+        aggregate(n, named_struct('done', cast(array() as array<bigint>), 'carry', if({{ hexadecimal }} >= '8', 1L, 0L)), (a, g) -> named_struct(
+            'done', concat(a.done, array((g + a.carry) % 1000000000)), 'carry', (g + a.carry) div 1000000000)).done
+    {%- endset -%}
+    {%- set groups = 'aggregate(' ~ bytes ~ ', array_repeat(0L, length(m) div 7 + 1), (groups, byte) -> ' ~ times_256_plus_byte ~ ')' -%}
+    {%- set magnitude -%}
+        if({{ hexadecimal }} >= '8', translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'), {{ hexadecimal }})
+    {%- endset -%}
+    {%- set digits = let(let(magnitude, 'm', groups), 'n', plus_one_if_negative) -%}
+    concat(if({{ hexadecimal }} >= '8', '-', ''), coalesce(nullif(ltrim('0', array_join(
+        transform(reverse({{ digits }}), g -> lpad(cast(g as string), 9, '0')), '')), ''), '0'))
 {%- endmacro %}
 
 

@@ -1,0 +1,228 @@
+"""Events that other projects and vendors ship, and the state that they must give: the corpora beside the repository."""
+
+import json
+import struct
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Lakehouse, corpus
+
+KEYED = {
+    "risingwave_mysql_customers": "inventory.customers",
+    "risingwave_mysql_lineitem_ignorecase": "mydb.lineitem",
+    "flink_postgres_products": "inventory.products",
+    "seatunnel_mysql_products": "inventory.products",
+    "vendor_tencent_postgresql": None,
+    "vendor_tencent_mysql": None,
+}
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "events.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def expected(folder: Path) -> Any:
+    return json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+
+
+def in_order(rows: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: [str(row[key]).zfill(20) for key in keys])
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_corpus_gives_its_expected_rows(lakehouse: Lakehouse, name: str) -> None:
+    folder = corpus(name)
+    tables = expected(folder)["tables"]
+    keys = {table: content["key"] for table, content in tables.items()}
+    lakehouse.run(name, records(folder), keys=keys)
+
+    for table, content in tables.items():
+        rows = lakehouse.rows(f"{name}.{table.split('.')[-1]}")
+        if content.get("types", {}).get("weight") == "FLOAT":
+            for row in rows + content["rows"]:
+                row["weight"] = struct.unpack("f", struct.pack("f", row["weight"]))[0]
+        assert in_order(rows, content["key"]) == in_order(content["rows"], content["key"]), table
+    assert lakehouse.rejected(name) == []
+
+
+@pytest.mark.parametrize("name", ["vendor_tencent_postgresql", "vendor_tencent_mysql"])
+def test_vendor_corpus_gives_its_intermediate_states(lakehouse: Lakehouse, name: str) -> None:
+    folder = corpus(name)
+    system = f"{name}_steps".replace("vendor_", "")
+    content = expected(folder)
+    steps = {step["after"]: step for step in content["intermediate_states"]}
+    waiting: list[dict[str, Any]] = []
+    for record in records(folder):
+        waiting.append(record)
+        step = steps.get(f"{record['topic']} offset {record['offset']}")
+        if step:
+            lakehouse.run(system, waiting)
+            waiting = []
+            table = step["table"]
+            keys = content["tables"][table]["key"]
+            rows = in_order(lakehouse.rows(f"{system}.{table.split('.')[-1]}"), keys)
+            assert rows == in_order(step["rows"], keys), step["after"]
+
+
+def test_delete_that_names_no_row_is_rejected(lakehouse: Lakehouse) -> None:
+    folder = corpus("flink_postgres_products")
+    lines = (folder / "debezium-postgres-data-replica-identity.txt").read_text(encoding="utf-8").split("\n")
+    path = lakehouse.project / "events" / "identity.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(line for line in lines if line.strip()) + "\n", encoding="utf-8")
+    lakehouse.run("identity", path, keys={"products": ["id"]})
+
+    assert [reason for _, reason in lakehouse.rejected("identity")] == ["no_key"]
+    ids = [row["id"] for row in lakehouse.rows("identity.products", "id")]
+    assert ids == list(range(101, 112))
+
+
+def test_null_value_between_events_is_a_tombstone(lakehouse: Lakehouse) -> None:
+    folder = corpus("paimon_mysql_nullvalue")
+    lakehouse.run("nullvalue", records(folder), keys={"test": ["id"]})
+
+    assert lakehouse.rows("nullvalue.test", "id") == [{"id": 1, "value": "A"}, {"id": 2, "value": "B"}]
+    assert lakehouse.rejected("nullvalue") == []
+    assert lakehouse.sql("select kind, sum(events) from monitoring.nullvalue__event_counts group by 1 order by 1") == [
+        ("change", 2),
+        ("tombstone", 1),
+    ]
+
+
+def test_columns_added_in_mid_stream_without_positions(lakehouse: Lakehouse) -> None:
+    folder = corpus("paimon_mysql_database_schemaevolution")
+    content = expected(folder)
+    lakehouse.run("evolution", records(folder)[:4])
+    lakehouse.run("evolution", records(folder)[4:])
+    for table in ("t1", "t2"):
+        names = ", ".join(content["tables"][table]["rows"][0])
+        rows = lakehouse.spark.sql(f"select {names} from silver.evolution__{table} order by {names}").collect()
+        assert [row.asDict() for row in rows] == content["tables"][table]["rows"], table
+
+    lakehouse.run("evolution_keyed", records(folder), keys={"t1": ["id"], "t2": ["id"]})
+    assert lakehouse.rows("evolution_keyed.t2", "id") == content["with_primary_key_id"]["t2"]["rows"]
+
+
+def test_temporal_types_of_postgresql(lakehouse: Lakehouse) -> None:
+    folder = corpus("doris_postgres_time_types")
+    lakehouse.run("doris", records(folder), keys={"time_example": ["id"]})
+    row = lakehouse.spark.sql(
+        """
+        select id, date_format(timestamp_without_timezone, "yyyy-MM-dd'T'HH:mm:ss") as timestamp_without_timezone,
+            date_format(timestamp_with_timezone, "yyyy-MM-dd'T'HH:mm:ssX") as timestamp_with_timezone,
+            cast(date_only as string) as date_only, time_without_timezone, time_with_timezone, interval_period
+        from doris.time_example
+        """
+    ).collect()[0]
+    assert row.asDict() == expected(folder)["tables"]["public.time_example"]["rows"][0]
+
+
+def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) -> None:
+    folder = corpus("debezium_serde")
+    content = expected(folder)
+    by_file = {record["file"]: record for record in records(folder)}
+    for number, name in enumerate(["serde-with-schema.json", "serde-without-schema.json", "serde-update.json"]):
+        lakehouse.run(f"serde_{number}", [by_file[name]], keys={"customers": ["id"]})
+        wanted = content["per_file"][name]
+        assert lakehouse.rows(f"serde_{number}.customers") == [wanted.get("after", wanted)]
+    done = lakehouse.run("serde_0", [by_file["serde-unknown-property.json"]])
+    assert any("middle_name" in note for note in done.notes)
+    assert lakehouse.rows("serde_0.customers")[0]["middle_name"] == "L"
+
+
+@pytest.mark.parametrize("key", ['{"schema":{},"payload":{"id":7}}', '{"schema":{},"payload":7}', '{"id":7}', "7", '{"id":"7"}'])
+def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse, key: str) -> None:
+    from event_factory import created, deleted
+
+    system = f"key_form_{abs(hash(key)) % 10**8}"
+    gone = deleted(20, id=7)
+    value = json.loads(gone["value"])
+    value["before"] = None
+    gone.update(key=key, value=json.dumps(value))
+    lakehouse.run(system, [created(10, id=7, note="a"), created(11, id=8, note="b"), gone])
+    assert lakehouse.rows(f"{system}.orders") == [{"id": 8, "note": "b"}]
+
+
+def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lakehouse) -> None:
+    folder = corpus("flinkcdc_mysql_alltypes")
+    truth = expected(folder)["source_truth_selected_columns"]
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for record in records(folder):
+        by_file.setdefault(record["file"], []).append(record)
+    with_schema = by_file["debezium-data-schema-include.json"][0]
+    tables = {}
+    for system, name in {
+        "flinkcdc_base64": "debezium-data-schema-exclude.json",
+        "flinkcdc_numeric": "debezium-data-schema-exclude-with-numeric-decimal.json",
+    }.items():
+        # Without schema block and without source: the types are those of the schema block of the same topic.
+        lakehouse.run(system, [with_schema, *by_file[name]], connector=None, keys={"full_types": ["tiny_c"]})
+        relation = "full_types"
+        rows = lakehouse.spark.sql(f"select * except (id) from {system}.{relation}").collect()
+        tables[system] = [str(row) for row in rows]
+        row = lakehouse.spark.sql(
+            f"select decimal_c, decimal_un_c, decimal_un_z_c, numeric_c, big_decimal_c, big_un_c, lower(hex(bit_c)) as bit_c, "
+            f"date_c, time_c, year_c, enum_c, set_c, point_c.x as x from silver.{system}__{relation}"
+        ).collect()[0]
+        assert str(row.decimal_c) == truth["decimal_c"]
+        assert str(row.decimal_un_c) == truth["decimal_un_c"]
+        assert str(row.decimal_un_z_c) == truth["decimal_un_z_c"]
+        assert str(row.numeric_c) == truth["numeric_c"]
+        assert row.big_decimal_c == Decimal(truth["big_decimal_c"])
+        assert str(row.big_un_c) == truth["big_un_c"]
+        assert row.bit_c == truth["bit_c (8 bytes LE)"]
+        assert (str(row.date_c), row.time_c, row.year_c) == ("2020-07-17", "18:00:22", 2021)
+        assert (row.enum_c, row.set_c, row.x) == ("red", "a,b", 1.0)
+    assert tables["flinkcdc_base64"] == tables["flinkcdc_numeric"]
+
+
+def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
+    folder = corpus("paimon_mysql_alltype")
+    wanted = dict(expected(folder)["tables"]["paimon_sync_table.all_types_table"]["rows"][0])
+    lakehouse.run("paimon_types", records(folder), keys={"all_types_table": ["pt", "_id"]})
+    row = lakehouse.rows("paimon_types.all_types_table")[0]
+
+    renamed = {name.split("(")[0]: value for name, value in wanted.items()}
+    assert renamed.pop("_bit") == list(row["_bit"])
+    assert str(row["_date"]) == renamed["_date"] and renamed.pop("_date_epoch_day") == 19439
+    assert row["_time"] == renamed.pop("_time") and renamed.pop("_time_ms") == 36803000
+    assert row["_timestamp"].isoformat() == "2023-03-23T15:00:10.123456"  # the peer shows the wall clock of +07:00
+    for name in ("_timestamp", "_date"):
+        renamed.pop(name)
+    for name in ("_bin", "_varbin", "_tinyblob", "_blob", "_mediumblob", "_longblob"):
+        assert bytes(row[name]).decode() == renamed.pop(name).replace("\\0", "\0")
+    for name in ("_geometry", "_linestring", "_polygon", "_multipoint", "_multiline", "_multipolygon", "_geometrycollection"):
+        assert row[name]["wkb"] and renamed.pop(name)
+    assert (row["_point"]["x"], row["_point"]["y"]) == (1.0, 1.0) and renamed.pop("_point")
+    for name, value in renamed.items():
+        found = row[name]
+        if name.startswith("_datetime") or name == "_timestamp0":
+            found = found.isoformat(timespec="auto")
+            assert found.rstrip("0").rstrip(".:") == str(value).rstrip("0").rstrip(".:"), name
+        elif isinstance(found, Decimal):
+            assert found == Decimal(value), name
+        elif isinstance(value, float):
+            assert found == pytest.approx(value, rel=1e-7), name
+        else:
+            assert str(found) == str(value), name
+
+
+def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
+    from event_factory import created
+
+    vectors = json.loads((corpus("hudi_ordering_cases") / "vectors.json").read_text(encoding="utf-8"))
+    events = []
+    for number, case in enumerate(vectors["mysql_seq_is_current_latest"]):
+        for offset, role in enumerate(("current", "incoming")):
+            record = created(1, id=number, winner=role)
+            value = json.loads(record["value"])
+            file, pos = case[role].split(".")
+            value["source"].update(connector="mysql", db="shop", file=f"mysql-bin.{file}", pos=int(pos), row=0, lsn=None)
+            record.update(value=json.dumps(value), offset=2 * number + offset)
+            events.append(record)
+    lakehouse.run("hudi", events)
+    winners = [row["winner"] for row in lakehouse.rows("hudi.orders", "id")]
+    assert winners == ["current" if case["current_wins"] else "incoming" for case in vectors["mysql_seq_is_current_latest"]]

@@ -1,0 +1,139 @@
+"""Stories: what a table holds after events have come in some way. One test is one promise of the README."""
+
+from pathlib import Path
+
+from conftest import Lakehouse
+from event_factory import PLACEHOLDER, created, deleted, event, truncated, updated
+
+Rows = list[dict[str, object]]
+
+
+def live(lakehouse: Lakehouse, system: str, table: str = "orders") -> Rows:
+    return lakehouse.rows(f"{system}.{table}", "id")
+
+
+def test_late_update_is_ignored(lakehouse: Lakehouse) -> None:
+    lakehouse.run("late_update", [created(10, id=1, status="new"), updated(30, id=1, status="paid")])
+    lakehouse.run("late_update", [updated(20, id=1, status="open")])
+
+    assert live(lakehouse, "late_update") == [{"id": 1, "status": "paid"}]
+
+
+def test_late_older_event_does_not_bring_a_deleted_row_back(lakehouse: Lakehouse) -> None:
+    lakehouse.run("late_delete", [created(10, id=1, status="new"), deleted(30, id=1)])
+    assert live(lakehouse, "late_delete") == []
+
+    lakehouse.run("late_delete", [updated(20, id=1, status="open")])
+    assert live(lakehouse, "late_delete") == []
+
+    lakehouse.run("late_delete", [created(40, id=1, status="again")])
+    assert live(lakehouse, "late_delete") == [{"id": 1, "status": "again"}]
+
+
+def test_unavailable_value_keeps_the_stored_one_and_null_overwrites(lakehouse: Lakehouse) -> None:
+    lakehouse.run("toast", [created(10, id=1, status="new", note="long"), created(11, id=2, status="new", note="long")])
+    lakehouse.run("toast", [updated(20, id=1, status="paid", note=PLACEHOLDER), updated(21, id=2, status="paid", note=None)])
+
+    assert live(lakehouse, "toast") == [
+        {"id": 1, "status": "paid", "note": "long"},
+        {"id": 2, "status": "paid", "note": None},
+    ]
+
+
+def test_late_older_event_supplies_exactly_the_value_that_was_left_out(lakehouse: Lakehouse) -> None:
+    lakehouse.run("held", [updated(40, id=1, status="paid", note=PLACEHOLDER)])
+    assert live(lakehouse, "held") == [{"id": 1, "status": "paid", "note": None}]
+
+    lakehouse.run("held", [created(10, id=1, status="new", note="old")])
+    lakehouse.run("held", [updated(30, id=1, status="open", note="newer")])
+    lakehouse.run("held", [updated(20, id=1, status="open", note="older")])
+    assert live(lakehouse, "held") == [{"id": 1, "status": "paid", "note": "newer"}]
+
+
+def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order(lakehouse: Lakehouse) -> None:
+    first, gone, last = created(10, id=1, note="old"), deleted(20, id=1), updated(40, id=1, note=PLACEHOLDER)
+    for system, order in {"gap_a": [first, gone, last], "gap_b": [last, gone, first], "gap_c": [gone, last, first]}.items():
+        for record in order:
+            lakehouse.run(system, [record], keys={"orders": ["id"]})
+        assert live(lakehouse, system) == [{"id": 1, "note": None}], system
+
+
+def test_truncate_takes_what_is_older_also_what_arrives_later(lakehouse: Lakehouse) -> None:
+    lakehouse.run("cleared", [created(10, id=1, note="a"), created(11, id=2, note="b")])
+    lakehouse.run("cleared", [truncated(20), created(30, id=3, note="c")])
+    assert live(lakehouse, "cleared") == [{"id": 3, "note": "c"}]
+
+    lakehouse.run("cleared", [updated(15, id=1, note="late"), created(16, id=4, note="late")])
+    assert live(lakehouse, "cleared") == [{"id": 3, "note": "c"}]
+
+    lakehouse.run("cleared", [updated(25, id=2, note="after")])
+    assert live(lakehouse, "cleared") == [{"id": 2, "note": "after"}, {"id": 3, "note": "c"}]
+
+    before = live(lakehouse, "cleared")
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "cleared__orders").success
+    assert live(lakehouse, "cleared") == before
+
+
+def test_commit_order_decides_a_race_for_a_unique_key(lakehouse: Lakehouse) -> None:
+    """T2 wrote its record before T1's delete, and committed after it (docs/connectors/postgresql.md)."""
+    lakehouse.run(
+        "race",
+        [
+            event("c", 100, {"id": 5, "owner": "T1"}, offset=1, sequence=(90, 100)),
+            event("d", 140, None, {"id": 5}, offset=2, sequence=(90, 140)),
+            event("c", 120, {"id": 5, "owner": "T2"}, offset=3, sequence=(150, 120)),
+        ],
+    )
+
+    assert live(lakehouse, "race") == [{"id": 5, "owner": "T2"}]
+
+
+def test_snapshot_row_loses_to_a_change_at_its_position(lakehouse: Lakehouse) -> None:
+    lakehouse.run("snap", [event("u", 10, {"id": 1, "note": "changed"}, offset=0)])
+    lakehouse.run("snap", [event("r", 10, {"id": 1, "note": "snapshot"}, offset=1, snapshot="true")])
+    assert live(lakehouse, "snap") == [{"id": 1, "note": "changed"}]
+
+    lakehouse.run("snap", [event("r", 10, {"id": 1, "note": "incremental"}, offset=2, snapshot="incremental")])
+    assert live(lakehouse, "snap") == [{"id": 1, "note": "incremental"}]
+
+
+def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
+    lakehouse.run("idle", [created(10, id=1, note="a")])
+    before = lakehouse.sql("select count(*), max(snapshot_id) from silver.idle__orders.snapshots")
+
+    assert lakehouse.dbt("run", "--select", "idle__orders", "idle__event_counts").success
+    assert lakehouse.sql("select count(*), max(snapshot_id) from silver.idle__orders.snapshots") == before
+    assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
+
+
+def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
+    lakehouse.run("grown", [created(10, id=1, note="a")])
+    done = lakehouse.run("grown", [created(20, id=2, note="b", colour="red")])
+
+    assert any("new columns colour" in note for note in done.notes)
+    assert live(lakehouse, "grown") == [{"id": 1, "note": "a", "colour": None}, {"id": 2, "note": "b", "colour": "red"}]
+
+
+def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:
+    lakehouse.run("rekeyed", [created(10, id=1, code="x")])
+    model = project / "models" / "silver" / "rekeyed" / "rekeyed__orders.sql"
+    model.write_text(model.read_text().replace("keys = ['id']", "keys = ['code']"))
+
+    result = lakehouse.dbt("run", "--select", "rekeyed__orders")
+    assert not result.success
+    assert "--full-refresh" in str(result.result[0].message)
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders").success
+
+
+def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lakehouse) -> None:
+    records = [event("c", 10, {"id": 1, "note": "a"}), event("c", 11, {"id": 1, "note": "a"})]
+    for record in records:
+        record["key"] = None
+    done = lakehouse.run("keyless", records)
+    assert any("change log" in note for note in done.notes)
+    assert lakehouse.sql("select id, note, _cdc_op from silver.keyless__orders") == [(1, "a", "c")] * 2
+
+    again = event("u", 12, {"id": 1, "note": "b"})
+    again["key"] = None
+    lakehouse.run("keyless", [again], keys={"orders": ["id"]})
+    assert live(lakehouse, "keyless") == [{"id": 1, "note": "b"}]
