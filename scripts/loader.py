@@ -127,6 +127,7 @@ def land_files(
     create_bronze(spark, system)
     landed = Landed()
     for _ in range(ATTEMPTS):
+        landed.notes.clear()
         snapshot, batch = _table_state(spark, table)
         ledger = _read_ledger(spark, system, batch)
         try:
@@ -175,27 +176,31 @@ def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
 def _read_ledger(spark: SparkSession, system: str, batch: int) -> dict[str, Taken]:
     """What has landed of each file up to `batch`."""
     files = spark.sql(
-        f"select file, max_by(struct(bytes, lines, digest, file_digest, batch), batch) as entry "
+        f"select file, max_by(struct(bytes, lines, digest, file_digest, batch), batch) as entry, "
+        f"collect_set(batch) as batches "
         f"from bronze.`{system}__files` where batch <= {batch} group by file"
     ).collect()
     ledger = {
         row.file: Taken(row.entry.bytes, row.entry.lines, row.entry.digest, row.entry.file_digest) for row in files
     }
-    known = max((row.entry.batch for row in files), default=0)
-    if known < batch:
+    newest = {row.file: row.entry.batch for row in files}
+    known = {number for row in files for number in row.batches}
+    missing = [str(number) for number in range(1, batch + 1) if number not in known]
+    if missing:  # a loader died between its two commits, or is between them now
         ahead = spark.sql(
-            f"select file, max(line) as lines, max(line_end) as bytes from bronze.`{system}` "
-            f"where batch > {known} and batch <= {batch} and file is not null group by file"
+            f"select file, max(struct(batch, line as lines, line_end as bytes)) as entry from bronze.`{system}` "
+            f"where batch in ({', '.join(missing)}) and file is not null group by file"
         ).collect()
         for row in ahead:
-            ledger[row.file] = _recovered(row)
+            if row.entry.batch > newest.get(row.file, 0):
+                ledger[row.file] = _recovered(row.file, row.entry)
     return ledger
 
 
-def _recovered(row: Row) -> Taken:
-    path = Path(row.file)
-    seen = text_digest(path, row.bytes) if path.exists() else None
-    return Taken(row.bytes, row.lines, seen or "gone")
+def _recovered(file: str, entry: Row) -> Taken:
+    path = Path(file)
+    seen = text_digest(path, entry.bytes) if path.exists() else None
+    return Taken(entry.bytes, entry.lines, seen or "gone")
 
 
 def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:

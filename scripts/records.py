@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 UTF8_BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = {b"\xff\xfe": "UTF-16 or UTF-32 (little endian)", b"\xfe\xff": "UTF-16 (big endian)"}
 SAMPLE = 64 * 1024
+MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 
 
@@ -79,15 +81,15 @@ def file_digest(path: Path) -> str:
 def text_digest(path: Path, size: int) -> str | None:
     """The digest of the first `size` bytes of the file's text; None where it has fewer."""
     with _open(path) as file:
-        head = _read(file, min(SAMPLE, size))
+        head = _read(file, min(SAMPLE, size), path)
         if isinstance(file, io.BufferedReader):
             file.seek(max(0, size - SAMPLE))
-            tail = _read(file, size - max(0, size - SAMPLE))
+            tail = _read(file, size - max(0, size - SAMPLE), path)
         else:  # compressed: there is no way to the end but through it
             tail = head
             left = size - len(head)
             while left > 0:
-                part = _read(file, min(left, 1 << 20))
+                part = _read(file, min(left, 1 << 20), path)
                 if not part:
                     return None
                 tail = (tail + part)[-SAMPLE:]
@@ -108,7 +110,7 @@ def read_records(path: Path, taken: Taken) -> Iterator[Record]:
     line_number = taken.lines
     end = taken.bytes
     with _open(path) as file:
-        _skip(file, end)
+        _skip(file, end, path)
         for line in _lines(file, path):
             complete = line.endswith(b"\n")
             end += len(line)
@@ -146,7 +148,7 @@ def parse_line(text: bytes, line: int, end: int) -> Record:
             text.decode("utf-8")
         except UnicodeDecodeError:
             raise NotARecord("not_utf8") from None
-        if "recursion" in str(error):
+        if "depth limit" in str(error):
             raise NotARecord("nested_too_deep") from None
         raise NotARecord("invalid_json") from None
     if record is None:
@@ -164,8 +166,8 @@ def parse_line(text: bytes, line: int, end: int) -> Record:
         value = value if isinstance(value, str | None) else members[payload]
     return Record(
         topic=record["topic"],
-        partition=_integer(record.get("partition", 0), "partition"),
-        offset=_integer(record["offset"], "offset"),
+        partition=_integer(record.get("partition", 0), "partition", MAX_INT),
+        offset=_integer(record["offset"], "offset", MAX_LONG),
         timestamp=_timestamp(record.get("timestamp", record.get("ts"))),
         key=key,
         value=value,
@@ -192,8 +194,8 @@ def _topic(value: dict[str, Any]) -> str | None:
     return ".".join(names) or None
 
 
-def _integer(value: Any, member: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= MAX_LONG:
+def _integer(value: Any, member: str, greatest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= greatest:
         raise NotARecord(f"invalid_{member}")
     return value
 
@@ -210,6 +212,8 @@ def _headers(value: Any) -> list[tuple[str, bytes | None]] | None:
         return None
     if isinstance(value, dict):
         pairs: list[tuple[Any, Any]] = list(value.items())
+    elif not isinstance(value, list):
+        raise NotARecord("invalid_headers")
     elif all(isinstance(header, dict) for header in value):
         pairs = [(header.get("key"), header.get("value")) for header in value]
     elif all(isinstance(header, list) and len(header) == 2 for header in value):
@@ -218,7 +222,9 @@ def _headers(value: Any) -> list[tuple[str, bytes | None]] | None:
         pairs = list(zip(value[::2], value[1::2], strict=True))
     else:
         raise NotARecord("invalid_headers")
-    return [(str(name), _header_bytes(content)) for name, content in pairs]
+    if not all(isinstance(name, str) for name, _ in pairs):
+        raise NotARecord("invalid_headers")
+    return [(name, _header_bytes(content)) for name, content in pairs]
 
 
 def _header_bytes(content: Any) -> bytes | None:
@@ -273,48 +279,53 @@ def _open(path: Path) -> IO[bytes]:
     return file
 
 
-def _skip(file: IO[bytes], size: int) -> None:
+def _skip(file: IO[bytes], size: int, path: Path) -> None:
     if isinstance(file, io.BufferedReader):
         file.seek(size)
         return
     while size > 0:
-        part = _read(file, min(size, 1 << 20))
+        part = _read(file, min(size, 1 << 20), path)
         if not part:
             return
         size -= len(part)
 
 
-def _read(file: IO[bytes], size: int) -> bytes:
+def _read(file: IO[bytes], size: int, path: Path) -> bytes:
     """Up to `size` bytes; fewer at the end of the file, also where a compressed file breaks off."""
     parts = b""
-    try:
-        while len(parts) < size:
-            part = _block(file, size - len(parts))
-            if not part:
-                break
-            parts += part
-    except EOFError:
-        pass
+    while len(parts) < size:
+        part = _block(file, size - len(parts), path)
+        if not part:
+            break
+        parts += part
     return parts
 
 
-def _block(file: IO[bytes], size: int) -> bytes:
-    """The next bytes, as one call gives them: a longer read would lose what precedes a break in a compressed file."""
-    return file.read1(size)  # type: ignore[attr-defined, no-any-return]
+def _block(file: IO[bytes], size: int, path: Path) -> bytes:
+    """The next bytes, as one call gives them: a longer read would lose what precedes a break in a compressed file.
+
+    What is compressed may break off at any byte: that is its end.
+    """
+    try:
+        return file.read1(size)  # type: ignore[attr-defined, no-any-return]
+    except EOFError:
+        return b""
+    except (OSError, zlib.error, zstandard.ZstdError) as error:
+        if isinstance(error, gzip.BadGzipFile) and str(error).endswith("(b'\\x1f')"):  # one byte of another member
+            return b""
+        raise LakehouseError(f"{path}: the compressed file is damaged ({error}). Replace it and run again.") from None
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Lines with their newline; the last one may be without. What is compressed may break off at any byte."""
-    rest = b""
-    try:
-        while block := _block(file, 1 << 20):
-            lines = (rest + block).split(b"\n") if rest else block.split(b"\n")
-            rest = lines.pop()
-            for line in lines:
+    """Lines with their newline; the last one may be without."""
+    rest: list[bytes] = []  # joined once: a long line comes in thousands of blocks
+    while block := _block(file, 1 << 20, path):
+        first, *others = block.split(b"\n")
+        rest.append(first)
+        if others:
+            yield b"".join(rest) + b"\n"
+            rest = [others.pop()]
+            for line in others:
                 yield line + b"\n"
-    except EOFError:
-        pass
-    except (OSError, zstandard.ZstdError) as error:
-        raise LakehouseError(f"{path}: the compressed file is damaged ({error}). Replace it and run again.") from None
-    if rest:
-        yield rest
+    if last := b"".join(rest):
+        yield last

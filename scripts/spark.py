@@ -1,5 +1,6 @@
 """The Spark session, built in one place from the one place of its settings, `profiles/profiles.yml`."""
 
+import logging
 import os
 import re
 import shutil
@@ -100,6 +101,7 @@ def session() -> SparkSession:
     remote = os.environ.get("SPARK_REMOTE")
     if not remote:
         require_java()
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     builder = SparkSession.builder
     for name, value in settings().items():
         builder = builder.config(name, value)

@@ -28,7 +28,7 @@
     {%- endset -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'reverse(' ~ bytes ~ ')',
+        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'cast(reverse(' ~ bytes ~ ') as binary)',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}

@@ -129,7 +129,7 @@
 {#- A two's-complement number of any length, in hexadecimal, as its decimal text: byte by byte into groups of nine digits. -#}
 {% macro wide_integer(hexadecimal) -%}
     {%- set bytes -%}
-        transform(sequence(1, length(m) div 2), i -> cast(conv(substr(m, 2 * i - 1, 2), 16, 10) as bigint))
+        transform(sequence(1, cast(length(m) / 2 as int)), i -> cast(conv(substr(m, 2 * i - 1, 2), 16, 10) as bigint))
     {%- endset -%}
     {%- set times_256_plus_byte -%}
         aggregate(groups, named_struct('done', cast(array() as array<bigint>), 'carry', byte), (a, g) -> named_struct(
@@ -139,7 +139,7 @@
         aggregate(n, named_struct('done', cast(array() as array<bigint>), 'carry', if({{ hexadecimal }} >= '8', 1L, 0L)), (a, g) -> named_struct(
             'done', concat(a.done, array((g + a.carry) % 1000000000)), 'carry', (g + a.carry) div 1000000000)).done
     {%- endset -%}
-    {%- set groups = 'aggregate(' ~ bytes ~ ', array_repeat(0L, length(m) div 7 + 1), (groups, byte) -> ' ~ times_256_plus_byte ~ ')' -%}
+    {%- set groups = 'aggregate(' ~ bytes ~ ', array_repeat(0L, cast(length(m) / 7 as int) + 1), (groups, byte) -> ' ~ times_256_plus_byte ~ ')' -%}
     {%- set magnitude -%}
         if({{ hexadecimal }} >= '8', translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'), {{ hexadecimal }})
     {%- endset -%}
