@@ -100,14 +100,13 @@ def land(spark: SparkSession, events: Path) -> int:
     lines = spark.read.text(str(events), lineSep="\n")
     record = F.from_json("value", RECORD, {"mode": "FAILFAST"}).alias("record")
     if spark.catalog.tableExists("bronze.bench"):
-        batch: int = spark.sql("select max(batch) + 1 from bronze.bench").first()[0]  # type: ignore[index]
+        batch: int = spark.sql("select max(batch) + 1 from bronze.bench").first()[0]
     else:
         batch = 1
         for namespace in ("bronze", "silver", "live"):
             spark.sql(f"create namespace if not exists {namespace}")
         spark.sql(
-            f"create table bronze.bench ({RECORD}, batch BIGINT) using iceberg partitioned by (topic) "
-            f"tblproperties ({FORMAT})"
+            f"create table bronze.bench ({RECORD}, batch BIGINT) using iceberg partitioned by (topic) tblproperties ({FORMAT})"
         )
     records = lines.select(record).select("record.*", F.lit(batch).cast("bigint").alias("batch"))
     records.writeTo("bronze.bench").append()
@@ -166,10 +165,7 @@ def merge(spark: SparkSession, table: str, batch: int) -> None:
             f"create table silver.{table} using iceberg tblproperties ({FORMAT}, {MERGE_ON_READ}) "
             f"as select {', '.join(STORED)} from ({changes})"
         )
-        spark.sql(
-            f"create view live.{table} as "
-            f"select {', '.join(COLUMNS)} from silver.{table} where not is_deleted"
-        )
+        spark.sql(f"create view live.{table} as select {', '.join(COLUMNS)} from silver.{table} where not is_deleted")
         return
     values = {column: f"changes.{column}" for column in STORED}
     updates = values | {"note": "if(changes.has_note, changes.note, stored.note)"}

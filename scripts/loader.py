@@ -109,9 +109,7 @@ def event_files(events: str) -> list[Path]:
     return sorted({file.resolve() for file in found})
 
 
-def land_files(
-    spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None
-) -> Landed:
+def land_files(spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None) -> Landed:
     """Land what is new in `files` in `bronze.<system>`.
 
     Args:
@@ -127,18 +125,25 @@ def land_files(
     create_bronze(spark, system)
     landed = Landed()
     for _ in range(ATTEMPTS):
-        landed.notes.clear()
         snapshot, batch = _table_state(spark, table)
         ledger = _read_ledger(spark, system, batch)
         try:
+            seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in _chunks(files, ledger, landed):
-                batch += 1
-                snapshot = _commit(spark, table, chunk, batch, snapshot, landed)
+                committed = _commit(spark, table, chunk, batch + 1, snapshot, landed)
+                seen.update(chunk.taken)
+                if committed is None:
+                    continue
+                batch, snapshot = batch + 1, committed
                 landed.batches.append(batch)
                 say(f"{system}: {landed.records:,} records landed")
-                _write_ledger(spark, system, batch, chunk.taken)
+                _write_ledger(spark, system, batch, seen)
+                seen = {}
+            if seen:
+                _write_ledger(spark, system, batch, seen)
         except _OtherLoader:
             continue
+        landed.notes = list(dict.fromkeys(landed.notes))  # those of an attempt that was refused come again
         return landed
     raise LakehouseError(f"{system}: another loader kept landing records in {table}. Wait for it and run again.")
 
@@ -149,9 +154,7 @@ def create_bronze(spark: SparkSession, system: str) -> None:
     names = {row.tableName for row in spark.sql("show tables in bronze").collect()}
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
     if system not in names:
-        spark.sql(
-            f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})"
-        )
+        spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
     if f"{system}__files" not in names:
         spark.sql(
             f"create table if not exists bronze.`{system}__files` (file string, bytes bigint, lines bigint, digest string, "
@@ -176,13 +179,11 @@ def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
 def _read_ledger(spark: SparkSession, system: str, batch: int) -> dict[str, Taken]:
     """What has landed of each file up to `batch`."""
     files = spark.sql(
-        f"select file, max_by(struct(bytes, lines, digest, file_digest, batch), batch) as entry, "
+        f"select file, max_by(struct(bytes, lines, digest, file_digest, batch), struct(batch, bytes)) as entry, "
         f"collect_set(batch) as batches "
         f"from bronze.`{system}__files` where batch <= {batch} group by file"
     ).collect()
-    ledger = {
-        row.file: Taken(row.entry.bytes, row.entry.lines, row.entry.digest, row.entry.file_digest) for row in files
-    }
+    ledger = {row.file: Taken(row.entry.bytes, row.entry.lines, row.entry.digest, row.entry.file_digest) for row in files}
     newest = {row.file: row.entry.batch for row in files}
     known = {number for row in files for number in row.batches}
     missing = [str(number) for number in range(1, batch + 1) if number not in known]
@@ -224,13 +225,14 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
         whole[now] = name
         last = None
         for record in read_records(path, taken):
+            if chunk.size >= CHUNK_BYTES:  # and there is more: no chunk is empty
+                if last is not None:
+                    _take(chunk, path, last, "")
+                yield chunk
+                chunk = _Chunk()
             chunk.records.append((name, record))
             chunk.size += record.end - (last.end if last else taken.bytes)
             last = record
-            if chunk.size >= CHUNK_BYTES:
-                _take(chunk, path, last, "")
-                yield chunk
-                chunk = _Chunk()
         if last is None and not taken.bytes:
             landed.notes.append(f"{path}: no complete line yet")
         if last is not None:
@@ -249,10 +251,12 @@ def _take(chunk: _Chunk, path: Path, last: Record, whole: str) -> None:
     chunk.taken[str(path)] = Taken(last.end, last.line, seen, whole)
 
 
-def _commit(
-    spark: SparkSession, table: str, chunk: _Chunk, batch: int, snapshot: int | None, landed: Landed
-) -> int | None:
-    """Commit the chunk as `batch`, or raise `_OtherLoader` where somebody else has."""
+def _commit(spark: SparkSession, table: str, chunk: _Chunk, batch: int, snapshot: int | None, landed: Landed) -> int | None:
+    """Commit the chunk as `batch` and return the snapshot; None where bronze holds all of it already.
+
+    Raises:
+        _OtherLoader: somebody else has committed that batch.
+    """
     records, repeated = _distinct(chunk.records)
     frame = spark.createDataFrame(_arrow_table(records))
     repeated_before = _landed_before(spark, table, frame, records) if snapshot is not None else None
@@ -263,6 +267,9 @@ def _commit(
         repeated += count - kept
     else:
         kept = len(records)
+    if not kept:
+        landed.repeated += repeated
+        return None
     writer = (
         frame.withColumn("batch", F.lit(batch).cast("bigint"))
         .withColumn("landed_at", F.current_timestamp())
@@ -284,7 +291,7 @@ def _commit(
     rows = spark.sql(
         f"select snapshot_id from {table}.snapshots where summary['cdc-batch'] = '{batch}' order by committed_at desc limit 1"
     ).collect()
-    return rows[0].snapshot_id if rows else None
+    return int(rows[0].snapshot_id)
 
 
 def _distinct(records: list[tuple[str, Record]]) -> tuple[list[tuple[str, Record]], int]:
@@ -310,9 +317,7 @@ def _distinct(records: list[tuple[str, Record]]) -> tuple[list[tuple[str, Record
     return kept, len(records) - len(kept)
 
 
-def _landed_before(
-    spark: SparkSession, table: str, frame: DataFrame, records: list[tuple[str, Record]]
-) -> DataFrame | None:
+def _landed_before(spark: SparkSession, table: str, frame: DataFrame, records: list[tuple[str, Record]]) -> DataFrame | None:
     """`frame` without the records that bronze holds, by coordinates and content; None where it holds none."""
     ranges: dict[str, tuple[int, int]] = {}
     for _, record in records:

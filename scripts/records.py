@@ -110,7 +110,8 @@ def read_records(path: Path, taken: Taken) -> Iterator[Record]:
     line_number = taken.lines
     end = taken.bytes
     with _open(path) as file:
-        _skip(file, end, path)
+        _skip(file, max(0, end - 1), path)
+        is_open = end > 0 and _read(file, 1, path) != b"\n"  # the last line was taken before its newline came
         for line in _lines(file, path):
             complete = line.endswith(b"\n")
             end += len(line)
@@ -126,6 +127,10 @@ def read_records(path: Path, taken: Taken) -> Iterator[Record]:
             text = text.strip(b" \t\r\n")
             if not complete and not _is_object(text):
                 return
+            if is_open and not text:
+                is_open = False
+                continue
+            is_open = False
             line_number += 1
             if not text:
                 continue
@@ -194,13 +199,13 @@ def _topic(value: dict[str, Any]) -> str | None:
     return ".".join(names) or None
 
 
-def _integer(value: Any, member: str, greatest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= greatest:
+def _integer(value: object, member: str, greatest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= greatest:
         raise NotARecord(f"invalid_{member}")
     return value
 
 
-def _timestamp(value: Any) -> int | None:
+def _timestamp(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 253402300799999:
         return None
     return value
@@ -273,7 +278,7 @@ def _open(path: Path) -> IO[bytes]:
     file = path.open("rb")
     magic = file.peek(4)[:4]
     if magic.startswith(GZIP_MAGIC):
-        return gzip.GzipFile(fileobj=file)
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
     if magic == ZSTD_MAGIC:
         return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
     return file

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.loader import Landed, event_files, land_files
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
-from scripts.spark import PROJECT, PROFILES, lakehouse_dir, log_file, record_class_archive, session
+from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
 
 DEMO = {"shop": "tests/events/shop.jsonl", "billing": "tests/events/billing.jsonl"}
 
@@ -73,10 +74,8 @@ class Built:
         self.path = lakehouse_dir() / "built.json"
         self.state: dict[str, Any] = {"models": {}, "batches": {}}
         if self.path.exists():
-            try:
+            with suppress(json.JSONDecodeError):
                 self.state = json.loads(self.path.read_text(encoding="utf-8"))
-            except json.JSONDecodeError:
-                pass
 
     def save(self) -> None:
         part = self.path.with_suffix(".part")
@@ -84,9 +83,12 @@ class Built:
         part.replace(self.path)
 
 
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
 def main() -> int:
     """Run the pipeline; the exit status is 0 if every model was built."""
-    say = lambda text: print(text, flush=True)  # noqa: E731
     try:
         todo = requests(dict(os.environ))
         files = {request.system: event_files(request.events) for request in todo}
@@ -144,10 +146,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         newest = spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0
         batches[system] = newest
         known = built.state["batches"].get(system, 0)
-        topics = {
-            row.topic
-            for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()
-        }
+        topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
         for path in _model_files(system):
             texts[path.stem] = shared + _digest(path)
             if built.state["models"].get(path.stem) != texts[path.stem]:
@@ -196,7 +195,7 @@ def _dbt(arguments: list[str], say: Any) -> int:
     if result.exception:
         raise LakehouseError(f"dbt: {result.exception}")
     failed = 0
-    for node in result.result:  # type: ignore[union-attr]
+    for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
             message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
@@ -206,7 +205,17 @@ def _dbt(arguments: list[str], say: Any) -> int:
 
 def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
     """The table that ends a run: what each source table had and has."""
-    head = ("source table", "relation", "events", "inserts", "updates", "deletes", "live rows", "rejected", "newest change")
+    head = (
+        "source table",
+        "relation",
+        "events",
+        "inserts",
+        "updates",
+        "deletes",
+        "live rows",
+        "rejected",
+        "newest change",
+    )
     lines = [head]
     relations = {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark) else set()
     for system in systems:

@@ -22,6 +22,7 @@ from scripts.schema import (
     identity_of,
     key_columns,
     parsed,
+    wider_type,
 )
 from scripts.spark import PROJECT
 
@@ -90,12 +91,27 @@ def scaffold(
             _write(system, declared, models, done)
         else:
             _update(system, declared, table, wanted, models, done)
+    done.notes += _unmodelled(spark, system, known, above_batch)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
     if done.written:
         _write_system(system, known, models, done)
     return done
+
+
+def _unmodelled(spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int) -> list[str]:
+    """What landed in topics that no model reads: heartbeats, transactions, DDL, and what could not be recognised."""
+    topics = {topic for declared in known.values() for topic in declared.table.topics}
+    rows = spark.sql(
+        f"select topic, count(*) as records from bronze.`{system}` where batch > {above_batch} and error is null "
+        "group by topic order by topic"
+    ).collect()
+    return [
+        f"{row.records:,} records of topic {row.topic}: no table's events; they stay in bronze"
+        for row in rows
+        if row.topic not in topics
+    ]
 
 
 @dataclass
@@ -117,7 +133,12 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
             meta = ((model.get("config") or {}).get("meta") or {}).get("debezium")
             if meta:
                 table = TableSeen(
-                    meta["connector"], tuple(meta["table"]), set(meta["topics"]), meta["columns"], meta["keys"], "declared"
+                    meta["connector"],
+                    tuple(meta["table"]),
+                    set(meta["topics"]),
+                    meta["columns"],
+                    meta["keys"],
+                    "declared",
                 )
                 found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table)
     return found
@@ -129,7 +150,7 @@ def observe(spark: SparkSession, system: str, connector: str | None, above_batch
     member = "'\"payload\":'"
     samples = spark.sql(
         f"""
-        select topic, any_value(value) as value, any_value(key, true) as key
+        select topic, any_value(if(value like '%"op":"t"%', null, value), true) as value, any_value(key, true) as key
         from {bronze}
         where batch > {above_batch} and topic is not null and value is not null and startswith(value, '{{"schema":')
         group by topic, xxhash64(substring_index(value, {member}, 1))
@@ -143,7 +164,7 @@ def observe(spark: SparkSession, system: str, connector: str | None, above_batch
         """
     ).collect()
     for row in plain_topics:
-        rows = spark.table(bronze).where("batch > {0} and value is not null".format(above_batch))
+        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null")
         rows = rows.where(~rows.value.startswith('{"schema":') & (rows.topic == row.topic))
         events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
     return _tables(events, connector, system)
@@ -172,9 +193,7 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
-            if table.columns.get(column, kind) != kind:
-                table.problem = f"column {column} is {table.columns[column]} in some events and {kind} in others"
-            table.columns.setdefault(column, kind)
+            table.columns[column] = wider_type(table.columns.get(column, kind), kind)
         for image in (payload.get("after"), payload.get("before") if table.columns else None):
             if isinstance(image, dict):
                 rows.setdefault(identity, []).append(image)
@@ -197,9 +216,7 @@ def _complete(
         table.types_from = "DDL records"
         table.keys = table.keys or ddl_key
     if not table.columns:
-        same_topic = [
-            other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics
-        ]
+        same_topic = [other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics]
         if same_topic:
             table.columns, table.types_from = dict(same_topic[0].columns), "schema block of the same topic"
     if not table.columns:
@@ -246,8 +263,7 @@ def _connector(source: Any, wanted: str | None, topic: str, system: str) -> str:
         )
     if told and told not in CONNECTORS:
         raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; "
-            f"expected one of {', '.join(CONNECTORS)}."
+            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(CONNECTORS)}."
         )
     return wanted or told or "generic"
 
@@ -265,9 +281,7 @@ def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) ->
     return []
 
 
-def _relation_name(
-    table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded
-) -> str:
+def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded) -> str:
     """The table's name; with its schema or database where another table of the system has that name."""
     taken = {declared.relation for declared in known.values()}
     name = safe_name(table.identity[-1])
@@ -285,9 +299,7 @@ def _describe_new(table: TableSeen, done: Scaffolded) -> None:
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
 
 
-def _update(
-    system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded
-) -> None:
+def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
@@ -314,7 +326,7 @@ def _update(
         done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
-        done.rebuilt.append(declared.model("silver", system))
+        done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
     table.keys, table.topics = keys, topics
     _write(system, declared, models, done)
@@ -372,10 +384,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         )
     else:
         files[f"silver/{system}/{silver}.sql"] = (
-            "{{ debezium_log(\n"
-            f"    changes = ref('{staging}'),\n"
-            f"    columns = [\n{names}\n    ],\n"
-            ") }}\n"
+            f"{{{{ debezium_log(\n    changes = ref('{staging}'),\n    columns = [\n{names}\n    ],\n) }}}}\n"
         )
     files[f"silver/{system}/{silver}.yml"] = _properties(system, declared)
     return files
@@ -441,9 +450,7 @@ def _properties(system: str, declared: Declared) -> str:
         silver_model["description"] = (
             f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows."
         )
-    return yaml.safe_dump(
-        {"version": 2, "models": models}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
-    )
+    return _yaml({"version": 2, "models": models})
 
 
 def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
@@ -473,11 +480,10 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
-        f"bronze/{system}.yml": yaml.safe_dump(source, sort_keys=False, width=110),
-        f"monitoring/{system}/{counts}.sql": config
-        + call.format(macro="debezium_event_counts", system=system, changes=changes),
+        f"bronze/{system}.yml": _yaml(source),
+        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, changes=changes),
         f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, changes=changes),
-        f"monitoring/{system}/{system}__monitoring.yml": yaml.safe_dump(properties, sort_keys=False, width=110),
+        f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
     }
     for name, text in files.items():
         path = models / name
@@ -486,6 +492,17 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             path.write_text(text, encoding="utf-8")
             if path.suffix == ".sql":
                 done.written.append(path.stem)
+
+
+class _Yaml(yaml.SafeDumper):
+    """YAML without anchors: a list that stands twice is written twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    return yaml.dump(content, Dumper=_Yaml, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _plain(name: str) -> str:

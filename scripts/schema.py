@@ -98,6 +98,16 @@ def column_type(schema: dict[str, Any]) -> str:
     return PLAIN_TYPES.get(str(kind), "any")
 
 
+INTEGERS = ["int16", "int32", "int64"]
+
+
+def wider_type(one: str, other: str) -> str:
+    """The integer type that holds both; otherwise the first, and events of the second are rejected with a reason."""
+    if one in INTEGERS and other in INTEGERS:
+        return max(one, other, key=INTEGERS.index)
+    return one
+
+
 def columns_of_schema(schema: Any) -> dict[str, str]:
     """Columns and types from the schema block of a value; empty where it has none."""
     if not isinstance(schema, dict):
@@ -192,7 +202,15 @@ def _ddl_type(column: dict[str, Any], values: list[Any]) -> str:
         return simple[base]
     if base in ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"):
         return "bytes"
-    if base in ("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"):
+    if base in (
+        "GEOMETRY",
+        "LINESTRING",
+        "POLYGON",
+        "MULTIPOINT",
+        "MULTILINESTRING",
+        "MULTIPOLYGON",
+        "GEOMETRYCOLLECTION",
+    ):
         return "Geometry"
     return "string"
 

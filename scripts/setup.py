@@ -21,7 +21,7 @@ LOCK = PROJECT / "scripts" / "jars.lock"
 def locked_jars() -> dict[str, str]:
     """Coordinates (group:artifact:version) → SHA-256 of the jar, from `scripts/jars.lock`."""
     lines = [line.split() for line in LOCK.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return {coordinates: digest for coordinates, digest in lines}
+    return {line[0]: line[1] for line in lines}
 
 
 def jar_name(coordinates: str) -> str:

@@ -115,8 +115,7 @@ def session() -> SparkSession:
     except Exception as error:
         if remote:
             raise LakehouseError(
-                f"SPARK_REMOTE={remote}: the Spark Connect server does not answer. "
-                "Start one (make up) or unset SPARK_REMOTE."
+                f"SPARK_REMOTE={remote}: the Spark Connect server does not answer. Start one (make up) or unset SPARK_REMOTE."
             ) from error
         raise
     return spark

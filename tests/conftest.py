@@ -40,6 +40,7 @@ class Lakehouse:
         from scripts import run
         from scripts.spark import session
 
+        assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(run.PROJECT), "scripts was imported too early"
         self.project = project
         self.spark = session()
         self._run = run

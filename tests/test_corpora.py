@@ -195,7 +195,15 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
         renamed.pop(name)
     for name in ("_bin", "_varbin", "_tinyblob", "_blob", "_mediumblob", "_longblob"):
         assert bytes(row[name]).decode() == renamed.pop(name).replace("\\0", "\0")
-    for name in ("_geometry", "_linestring", "_polygon", "_multipoint", "_multiline", "_multipolygon", "_geometrycollection"):
+    for name in (
+        "_geometry",
+        "_linestring",
+        "_polygon",
+        "_multipoint",
+        "_multiline",
+        "_multipolygon",
+        "_geometrycollection",
+    ):
         assert row[name]["wkb"] and renamed.pop(name)
     assert (row["_point"]["x"], row["_point"]["y"]) == (1.0, 1.0) and renamed.pop("_point")
     for name, value in renamed.items():

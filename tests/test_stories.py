@@ -52,7 +52,11 @@ def test_late_older_event_supplies_exactly_the_value_that_was_left_out(lakehouse
 
 def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order(lakehouse: Lakehouse) -> None:
     first, gone, last = created(10, id=1, note="old"), deleted(20, id=1), updated(40, id=1, note=PLACEHOLDER)
-    for system, order in {"gap_a": [first, gone, last], "gap_b": [last, gone, first], "gap_c": [gone, last, first]}.items():
+    for system, order in {
+        "gap_a": [first, gone, last],
+        "gap_b": [last, gone, first],
+        "gap_c": [gone, last, first],
+    }.items():
         for record in order:
             lakehouse.run(system, [record], keys={"orders": ["id"]})
         assert live(lakehouse, system) == [{"id": 1, "note": None}], system

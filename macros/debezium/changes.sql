@@ -82,7 +82,8 @@ judged as (
     select
         *,
         {{ _reject_reason(names, types, keys, connector_omits_values(connector)) }} as _reject_reason,
-        {{ _omitted_columns(names, types, connector_omits_values(connector)) }} as _omitted
+        {{ _omitted_columns(names, types, connector_omits_values(connector)) }} as _omitted,
+        try_cast(coalesce(_json.payload.source.ts_ms, _json.payload.ts_ms) as bigint) as _changed_at
     from rows
 
 )
@@ -95,7 +96,7 @@ select
     _position as _cdc_position,
     _snapshot not in ('false', '') as _cdc_is_snapshot,
     _json.payload.transaction.id as _cdc_transaction_id,
-    timestamp_millis(try_cast(coalesce(_json.payload.source.ts_ms, _json.payload.ts_ms) as bigint)) as _cdc_changed_at,
+    timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
     batch as _cdc_batch,
     coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line)) as _cdc_event_id,
     _omitted as _cdc_omitted,
@@ -149,7 +150,7 @@ from judged
     {%- for name, type in columns.items() -%}
         {%- set field = quoted(name) ~ ': ' ~ debezium_type(type, name).json -%}
         {%- do after.append(field) -%}
-        {%- if name in keys -%} {%- do before.append(field) -%} {%- endif -%}
+        {%- if name in keys or not keys -%} {%- do before.append(field) -%} {%- endif -%}
     {%- endfor -%}
     {%- set envelope = [
         'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'transaction: struct<id: string>',
@@ -173,13 +174,15 @@ from judged
 {% macro _image_value(name, type, keys) -%}
     {%- set column = quoted(name) -%}
     {%- set after = '_json.payload.after.' ~ column -%}
+    {%- set before = '_json.payload.before.' ~ column -%}
     {%- if type.json == 'variant' -%}
         {%- set after = 'if(is_variant_null(' ~ after ~ '), null, ' ~ after ~ ')' -%}
+        {%- set before = 'if(is_variant_null(' ~ before ~ '), null, ' ~ before ~ ')' -%}
     {%- endif -%}
     {%- if name in keys -%}
         if(_op = 'd', coalesce({{ _key_value(name, type, keys) }}, _json.payload.before.{{ column }}), {{ after }})
     {%- else -%}
-        if(_op = 'd', null, {{ after }})
+        if(_op = 'd', {{ 'null' if keys else before }}, {{ after }})
     {%- endif -%}
 {%- endmacro %}
 
@@ -203,7 +206,7 @@ from judged
 {% macro _key_value(name, type, keys) -%}
     {%- set parts = ['_key.payload.' ~ quoted(name), '_key.' ~ quoted(name)] -%}
     {%- if _is_plain_key(type.json) and keys | length == 1 -%}
-        {%- do parts.append("get_json_object(key, '$.payload')") -%}
+        {%- do parts.append("nullif(regexp_replace(get_json_object(key, '$.payload'), '^[{\\\\[].*', ''), '')") -%}
         {%- do parts.append("if(key rlike '^[^{\\\\[]', trim('\"', key), null)") -%}
     {%- endif -%}
     {%- set value = 'coalesce(' ~ parts | join(', ') ~ ')' -%}
@@ -214,7 +217,8 @@ from judged
 {#- What a record is. -#}
 {% macro _kind(connector, table) -%}
     case
-        when value is null then 'tombstone'
+        when value is null or trim(value) = '' then 'tombstone'
+        when _json.payload is null and _json._end is not null and _json._corrupt is null then 'tombstone'
         when _op = 'm' then 'message'
         when _op is null and _json.payload.status in ('BEGIN', 'END') then 'transaction'
         when _op is null and (_json.payload.ddl is not null or _json.payload.historyRecord is not null) then 'ddl'

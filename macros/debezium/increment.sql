@@ -34,15 +34,15 @@
 {% macro _look_up_bounds(changes, keys, columns, batch) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
-    {%- if existing and stored.get('cdc.keys') != tojson(keys) -%}
+    {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with '
-            ~ stored.get('cdc.keys', 'none') ~ '.\n  Rebuild it: dbt run --full-refresh --select ' ~ model.name
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
+            ~ '  Rebuild it: dbt run --full-refresh --select ' ~ model.name
         ) }}
     {%- endif -%}
-    {%- set is_new = existing is none or stored.get('cdc.columns') != tojson(columns) -%}
+    {%- set is_new = existing is none or stored.get('cdc.columns') != local_md5(tojson(columns)) -%}
     {%- if existing and is_new -%}
-        {%- do _report_changed_columns(fromjson(stored.get('cdc.columns', '[]')), columns) -%}
+        {%- do _report_changed_columns(_stored_columns(existing), columns) -%}
     {%- endif -%}
     {%- set above = 0 if is_new else merged_batch(existing, batch) -%}
     {%- set new = run_query(
@@ -73,9 +73,24 @@
 {% macro _silver_properties(relation) -%}
     {%- set properties = {} -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows -%}
+        {%- if row[0].startswith('cdc.') and '(redacted)' in row[1] -%}
+            {{ exceptions.raise_compiler_error(
+                'model ' ~ model.name ~ ': Spark hides the table property ' ~ row[0] ~ '.\n'
+                ~ '  Set spark.redaction.regex and spark.sql.redaction.options.regex as in profiles/profiles.yml.'
+            ) }}
+        {%- endif -%}
         {%- do properties.update({row[0]: row[1]}) -%}
     {%- endfor -%}
     {{ return(properties) }}
+{%- endmacro %}
+
+
+{% macro _stored_columns(relation) -%}
+    {%- set names = [] -%}
+    {%- for column in adapter.get_columns_in_relation(relation) if not column.name.startswith('_cdc_') -%}
+        {%- do names.append(column.name) -%}
+    {%- endfor -%}
+    {{ return(names) }}
 {%- endmacro %}
 
 

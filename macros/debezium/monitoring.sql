@@ -18,7 +18,7 @@ select * from (
     where
         _cdc_kind <> 'other_table'
         and {{ increment }}
-    group by all
+    group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {% if not loop.last %}union all{% endif %}
     {% endfor %}
 ) as counts

@@ -48,8 +48,8 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
-            'cdc.keys' = {{ literal(tojson(bounds.get('keys'))) }},
-            'cdc.columns' = {{ literal(tojson(bounds.get('columns'))) }},
+            'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
+            'cdc.columns' = {{ literal(local_md5(tojson(bounds.get('columns')))) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
             {%- for name, value in (config.get('tblproperties') or {}).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -70,7 +70,8 @@
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
         {%- if bounds.is_truncated -%}
-            {%- do _truncate_silver(bounds.truncated_at) -%}
+            {%- do _store_with_next_commit(none) -%}
+            {%- do _truncate_silver(bounds.truncated_at, bounds.get('keys'), bounds.get('columns')) -%}
         {%- endif -%}
         {%- do _store_with_next_commit(bounds.up_to) -%}
         {%- call statement('main') -%}
@@ -98,9 +99,19 @@
 
 
 {#- Rows older than a truncate are gone; a column whose write is older than it has no value any more. -#}
-{% macro _truncate_silver(position) -%}
+{% macro _truncate_silver(position, keys, columns) -%}
     {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ literal(position) ~ ")") -%}
     {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ literal(position)) -%}
+    {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ literal(position) ~ '))'] -%}
+    {%- for name in columns if name not in keys -%}
+        {%- do assignments.append(
+            quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ literal(position) ~ ', null, ' ~ quoted(name) ~ ')'
+        ) -%}
+    {%- endfor -%}
+    {%- do run_query(
+        'update ' ~ this ~ ' set ' ~ assignments | join(', ')
+        ~ ' where exists(map_values(_cdc_held), held -> held < ' ~ literal(position) ~ ')'
+    ) -%}
 {%- endmacro %}
 
 

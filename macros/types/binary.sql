@@ -24,7 +24,7 @@
     {%- set bytes = "try_to_binary(" ~ value ~ ", 'base64')" -%}
     {%- set is_number = parameters and parameters[0] | int <= 63 -%}
     {%- set number -%}
-        cast(conv(hex(reverse({{ bytes }})), 16, 10) as bigint)
+        try_cast(conv(hex(reverse({{ bytes }})), 16, 10) as bigint)
     {%- endset -%}
     {{ return({
         'json': 'string',

@@ -1,23 +1,24 @@
 {#- A point of MySQL or PostgreSQL: its coordinates, its well-known binary, its reference system. -#}
 {% macro type_point(value) -%}
     {%- set sql -%}
-        if({{ value }} is null, null, named_struct(
+        if({{ value }} is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null, null, named_struct(
             'x', {{ value }}.x, 'y', {{ value }}.y, 'wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid
         ))
     {%- endset -%}
-    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': false, 'omitted': none}) }}
+    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
 {%- endmacro %}
 
 
 {#- A geometry or geography: its well-known binary (EWKB for PostgreSQL) and its reference system. -#}
 {% macro type_geometry(value) -%}
     {%- set sql -%}
-        if({{ value }} is null, null, named_struct('wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid))
+        if({{ value }} is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null,
+           null, named_struct('wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid))
     {%- endset -%}
     {{ return({
         'json': 'struct<wkb: string, srid: int>',
         'sql': sql,
-        'can_fail': false,
+        'can_fail': true,
         'omitted': is_placeholder(value ~ '.wkb'),
     }) }}
 {%- endmacro %}

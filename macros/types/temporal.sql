@@ -31,7 +31,7 @@
     {%- endset -%}
     {{ return({
         'json': 'bigint',
-        'sql': 'if(abs(' ~ value ~ ') <= ' ~ 3020400 * per_second ~ ', ' ~ sql ~ ', null)',
+        'sql': 'if(' ~ value ~ ' between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second ~ ', ' ~ sql ~ ', null)',
         'can_fail': true,
         'omitted': none,
     }) }}

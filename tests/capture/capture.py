@@ -113,9 +113,7 @@ class Engine:
         def arrived() -> bool:
             if engine.poll() is not None:
                 log = (self.folder / "engine.log").read_text(errors="replace")
-                raise CaptureError(
-                    f"the engine of {self.name} ended early; its log ends with:\n{log[-4000:]}"
-                )
+                raise CaptureError(f"the engine of {self.name} ended early; its log ends with:\n{log[-4000:]}")
             with self.raw.open("rb") as records:
                 records.seek(since)
                 return text.encode() in records.read()
@@ -324,13 +322,9 @@ def capture(system: str, out: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Capture the change events of a real PostgreSQL and a real MariaDB."
-    )
+    parser = argparse.ArgumentParser(description="Capture the change events of a real PostgreSQL and a real MariaDB.")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder of the files (tests/events)")
-    parser.add_argument(
-        "--system", choices=sorted(CAPTURES), action="append", help="only this one; may be repeated"
-    )
+    parser.add_argument("--system", choices=sorted(CAPTURES), action="append", help="only this one; may be repeated")
     arguments = parser.parse_args()
 
     # So that everything is stopped as well when the script is.

@@ -131,15 +131,11 @@ class Database(ABC):
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self._log_file().open("ab") as log:
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity()
-            )
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity())
 
     def _run(self, command: list[str]) -> None:
         with self._log_file().open("ab") as log:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity()
-            )
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity())
         if done.returncode != 0:
             raise CaptureError(f"{Path(command[0]).name} failed:\n{self._log()}")
 
@@ -373,10 +369,7 @@ class MariaDb(Database):
         for key in keys:
             tables[f"{key['schema']}.{key['table']}"]["key"].append(key["column"])
         for name, table in tables.items():
-            pairs = ", ".join(
-                f"{_literal(column)}, {value}"
-                for column, value in zip(table["columns"], values[name], strict=True)
-            )
+            pairs = ", ".join(f"{_literal(column)}, {value}" for column, value in zip(table["columns"], values[name], strict=True))
             order = ", ".join(_backticked(column) for column in table["key"] or table["columns"])
             schema, _, relation = name.partition(".")
             table["rows"] = self.query(

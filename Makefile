@@ -1,0 +1,61 @@
+# debezium-lakehouse: `make help` lists what there is.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export DBT_PROFILES_DIR := $(CURDIR)/profiles
+export EVENTS SYSTEM CONNECTOR KEYS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run sql docs test lint bench clean
+
+help:  ## this list
+	@echo "make run                                    land the sample events and build their tables"
+	@echo "make run EVENTS=<path> SYSTEM=<name>        land your own Debezium events and build their tables"
+	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …'    where the events do not say"
+	@echo "make sql                                    a SQL shell on the lakehouse"
+	@echo "make docs                                   the documentation site"
+	@echo "make test                                   everything that CI runs"
+	@echo "make lint                                   the part of it that needs no Spark run"
+	@echo "make bench                                  the benchmark (about twenty minutes)"
+	@echo "make clean                                  remove the lakehouse and all build products"
+
+$(VENV)/ready: requirements.lock scripts/jars.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+		{ echo "Error: Python 3.10 or newer is needed; set PYTHON=<path> or install it (Debian: apt install python3-venv)."; exit 1; }
+	@java -version >/dev/null 2>&1 || [ -n "$$JAVA_HOME" ] || \
+		{ echo "Error: Java was not found. Install Java 17 or 21 (Debian: apt install openjdk-17-jre-headless)."; exit 1; }
+	@echo "Creating the environment in $(VENV) (once, some minutes) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m scripts.setup
+	@touch $@
+
+setup: $(VENV)/ready  ## the environment: Python packages by hash, jars by digest
+
+run: $(VENV)/ready  ## land events, build tables, show the result
+	@$(BIN)/python -m scripts.run
+
+sql: $(VENV)/ready  ## a SQL shell
+	@$(BIN)/python -m scripts.sql
+
+docs: $(VENV)/ready  ## the docs site as one file
+	@$(BIN)/dbt docs generate --static --quiet
+	@echo "The documentation is in target/static_index.html"
+
+lint: $(VENV)/ready
+	@$(BIN)/ruff check scripts tests benchmarks
+	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/dbt parse --quiet --no-partial-parse --warn-error
+	@$(BIN)/sqlfluff lint --disable-progress-bar models
+
+test: lint
+	@$(BIN)/python -m pytest
+	@LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
+
+bench: $(VENV)/ready  ## ratios against the hand-written job
+	@$(BIN)/python benchmarks/bench.py
+
+clean:
+	@rm -rf .lakehouse target logs

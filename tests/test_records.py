@@ -1,0 +1,430 @@
+"""What is read from a file of Kafka records, and what a line that is none says of itself."""
+
+import base64
+import gzip
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from scripts.errors import LakehouseError
+from scripts.records import SAMPLE, Record, Taken, file_digest, read_records, text_digest
+
+Headers = list[tuple[str, bytes | None]] | None
+
+
+def read(path: Path, content: str | bytes, taken: Taken | None = None) -> list[Record]:
+    """The records of a file that holds `content`."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(read_records(path, taken or Taken()))
+
+
+def zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "events.jsonl"
+
+
+# Forms
+
+
+def test_record_with_text_key_and_value_has_all_its_members(file: Path) -> None:
+    line = json.dumps(
+        {
+            "topic": "shop.public.orders",
+            "partition": 3,
+            "offset": 2**63 - 1,
+            "timestamp": 1700000000123,
+            "headers": [{"key": "trace", "value": "ä"}],
+            "key": '{"id": 1.10}',
+            "value": '{"op" : "c"}\n',
+        },
+        ensure_ascii=False,
+    )
+
+    assert read(file, line + "\n") == [
+        Record(
+            topic="shop.public.orders",
+            partition=3,
+            offset=2**63 - 1,
+            timestamp=1700000000123,
+            key='{"id": 1.10}',
+            value='{"op" : "c"}\n',
+            headers=[("trace", "ä".encode())],
+            line=1,
+            end=len(line.encode()) + 1,
+        )
+    ]
+
+
+def test_kcat_record_is_read(file: Path) -> None:
+    line = (
+        '{"topic":"t","partition":0,"offset":7,"tstype":"create","ts":1700000000123,"broker":1,'
+        '"headers":["a","1","b",null],"key":null,"payload":"{}"}\n'
+    )
+
+    assert read(file, line) == [Record("t", 0, 7, 1700000000123, None, "{}", [("a", b"1"), ("b", None)], 1, len(line))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"price":1.10,"big":1e2,"wide":123456789012345678901234567890,"minus":-0.0,"exact":0.30000000000000000001}',
+        '{ "a" :1 ,\t"b": [ 1,2 ,{ } ] }',
+        r'{"a":"\u00e9\u00E9\/\ud83d\ude00 é 😀 \" } ] , \\"}',
+        '{"a":1,"a":2,"A":3}',
+        '{"value":{"key":{"value":"}"}},"key":","}',
+        '{"\\u0061":1}',
+        "[1.0,[],{}]",
+        "1.10",
+        "1e2",
+        "-0",
+        "true",
+        "false",
+        "{}",
+        "{" + '"a":{' * 400 + "}" * 401,
+    ],
+)
+def test_nested_json_is_kept_byte_for_byte(file: Path, text: str) -> None:
+    for line in (
+        f'{{"topic":"t","offset":1,"key":{text},"value":{text}}}\n',
+        f' {{ "value" : {text} , "offset" : 1 , "topic" : "t" , "key" :\t{text} }} \r\n',
+        f'{{"topic":"t","partition":0,"offset":1,"key":{text},"payload":{text}}}\n',
+        f'{{"topic":"t","offset":1,"k\\u0065y":{text},"value":0,"v\\u0061lue":{text}}}\n',
+    ):
+        (record,) = read(file, line)
+        assert (record.error, record.key, record.value) == (None, text, text)
+
+
+def test_text_beside_nested_json_is_taken_as_it_is_meant(file: Path) -> None:
+    assert [
+        (record.key, record.value)
+        for record in read(
+            file,
+            '{"topic":"t","offset":1,"key":"a","value":{"b":1.0}}\n'
+            '{"topic":"t","offset":2,"key":{"a":1.0},"value":"b"}\n'
+            '{"topic":"t","offset":3,"key":{"a":1.0},"value":null}\n'
+            '{"topic":"t","offset":4,"value":{"b":1.0}}\n'
+            '{"topic":"t","offset":5,"key":{"a":1},"key":"last","value":{"b":1},"value":{"b":2.0}}\n',
+        )
+    ] == [("a", '{"b":1.0}'), ('{"a":1.0}', "b"), ('{"a":1.0}', None), (None, '{"b":1.0}'), ("last", '{"b":2.0}')]
+
+
+@pytest.mark.parametrize(
+    ("source", "topic"),
+    [
+        (
+            {"connector": "postgresql", "name": "shop", "db": "d", "schema": "public", "table": "or.ders"},
+            "shop.public.or.ders",
+        ),
+        ({"connector": "mysql", "name": "billing", "db": "inventory", "table": "orders"}, "billing.inventory.orders"),
+        ({"connector": "sqlserver", "name": "s", "db": "d", "schema": "dbo", "table": "t"}, "s.d.dbo.t"),
+        ({"connector": "mysql", "name": 5, "db": None, "table": ""}, None),
+        ("text", None),
+        (None, None),
+    ],
+)
+def test_bare_value_has_the_topic_that_its_source_names(file: Path, source: Any, topic: str | None) -> None:
+    bare = json.dumps({"op": "c", "source": source, "after": {"price": 1.10}}, separators=(" ,", " : "))
+    with_schema = f'{{"schema": null, "payload": {bare}}}'
+
+    first, second = read(file, f"{bare}\n  {with_schema} \n")
+    assert first == Record(topic, None, None, None, None, bare, None, 1, len(bare) + 1)
+    assert second[:6] == (topic, None, None, None, None, with_schema)
+
+
+def test_bare_null_is_a_tombstone_without_a_topic(file: Path) -> None:
+    assert read(file, "null\n") == [Record(None, None, None, None, None, None, None, 1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ("null", None),
+        ("[]", None),
+        ("{}", None),
+        (
+            '[{"key":"a","value":"é"},{"key":"a","value":null},{"key":"c"}]',
+            [("a", "é".encode()), ("a", None), ("c", None)],
+        ),
+        ('[["a","b"],["c",null]]', [("a", b"b"), ("c", None)]),
+        ('["a","b","c",null]', [("a", b"b"), ("c", None)]),
+        ('{"a":"b","c":{"n":1}}', [("a", b"b"), ("c", b'{"n":1}')]),
+    ],
+)
+def test_headers_of_every_form_are_pairs(file: Path, headers: str, expected: Headers) -> None:
+    (record,) = read(file, f'{{"topic":"t","offset":1,"headers":{headers},"value":"x"}}\n')
+
+    assert (record.error, record.headers) == (None, expected)
+
+
+def test_timestamp_that_is_none_is_left_out(file: Path) -> None:
+    lines = [
+        f'{{"topic":"t","offset":1,"timestamp":{text},"value":"x"}}\n'
+        for text in ("0", "253402300799999", "253402300800000", "-1", "1.5", '"2024-01-01"', "true", "null")
+    ]
+
+    assert [record.timestamp for record in read(file, "".join(lines))] == [0, 253402300799999] + [None] * 6
+
+
+# Lines that are no record
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"op":', "invalid_json"),
+        (b'{"a":1}{"b":2}', "invalid_json"),
+        (b'{"a":NaN}', "invalid_json"),
+        (b"{'a':1}", "invalid_json"),
+        (b'{"a":"\x01"}', "invalid_json"),
+        (b"\x00", "invalid_json"),
+        (b'{"topic":"t","offset":1,"value":"\\ud800"}', "invalid_json"),
+        (b'{"topic":"t","offset":1,"value":{"a":"\\udc00"}}', "invalid_json"),
+        (b"[1]", "not_an_object"),
+        (b"5", "not_an_object"),
+        (b'"text"', "not_an_object"),
+        (b'{"a":"\xff"}', "not_utf8"),
+        (b'{"a":"\xed\xa0\x80"}', "not_utf8"),
+        (b'{"a":' * 2000 + b"1" + b"}" * 2000, "nested_too_deep"),
+        (b'{"topic":"t","offset":1,"value":' + b"[" * 2000 + b"]" * 2000 + b"}", "nested_too_deep"),
+        (b'{"topic":"t","offset":9223372036854775808,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":99999999999999999999999,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":-5,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":1.5,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":1.0,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":"1","value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":null,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","offset":true,"value":"x"}', "invalid_offset"),
+        (b'{"topic":"t","partition":2147483648,"offset":1,"value":"x"}', "invalid_partition"),
+        (b'{"topic":"t","partition":-2,"offset":1,"value":"x"}', "invalid_partition"),
+        (b'{"topic":"t","partition":"0","offset":1,"value":"x"}', "invalid_partition"),
+        (b'{"topic":"t","offset":1,"headers":["a"],"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":"ab","value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":5,"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":true,"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":[{"value":"a"}],"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":[["a","b"],{"key":"c"}],"value":"x"}', "invalid_headers"),
+    ],
+    ids=lambda value: value[:60].decode("latin-1") if isinstance(value, bytes) else value,
+)
+def test_line_that_is_no_record_has_a_reason_and_its_bytes(file: Path, line: bytes, reason: str) -> None:
+    good = b'{"topic":"t","offset":1,"value":"x"}'
+    records = read(file, good + b"\n" + line + b"\r\n" + good + b"\n")
+
+    ends = [len(good) + 1, len(good) + len(line) + 3, 2 * len(good) + len(line) + 4]
+    assert records[1] == Record(None, None, None, None, None, None, None, 2, ends[1], reason, line)
+    assert [(record.error, record.value, record.line, record.end) for record in (records[0], records[2])] == [
+        (None, "x", 1, ends[0]),
+        (None, "x", 3, ends[2]),
+    ]
+
+
+# Lines and their ends
+
+
+def test_byte_order_mark_line_ends_and_blank_lines_are_no_content(file: Path) -> None:
+    records = read(file, '\ufeff{"a":1}\r\n\r\n  \n\n{"a":"\u2028\u0085"}\n{"a":3}')
+
+    assert [(record.value, record.line) for record in records] == [
+        ('{"a":1}', 1),
+        ('{"a":"\u2028\u0085"}', 5),
+        ('{"a":3}', 6),
+    ]
+    assert records[-1].end == file.stat().st_size
+    assert read(file, '\ufeff{"a":1}')[0].value == '{"a":1}'
+    for nothing in ("", "\ufeff", "\n", " \r\n\n"):
+        assert read(file, nothing) == []
+
+
+def test_utf_16_is_refused_with_the_way_out(file: Path) -> None:
+    for content in ('{"a":1}\n'.encode("utf-16"), '\ufeff{"a":1}\n'.encode("utf-16-be"), '{"a":1}\n'.encode("utf-32")):
+        with pytest.raises(LakehouseError, match=r"events\.jsonl: the file is UTF-16.*iconv"):
+            read(file, gzip.compress(content))
+
+
+def test_half_a_last_line_is_left_until_it_is_complete(file: Path) -> None:
+    whole = '{"a":1}\n{"a":"é"}\n{"a":3}\n'.encode()
+    for cut in range(len(whole) + 1):
+        first = read(file, whole[:cut])
+        taken = Taken(first[-1].end, first[-1].line) if first else Taken()
+        second = read(file, whole, taken)
+        assert [(record.value, record.line, record.end) for record in first + second] == [
+            ('{"a":1}', 1, first[0].end if first else 8),
+            ('{"a":"é"}', 2, first[1].end if len(first) > 1 else 19),
+            ('{"a":3}', 3, first[2].end if len(first) > 2 else 27),
+        ], cut
+
+
+def test_value_of_30_mb_is_read_in_a_moment(file: Path) -> None:
+    text = base64.b64encode(random.Random(1).randbytes(22 << 20)).decode()
+    text = f'{{"blob":"{text}","price":1.10}}'
+    line = f'{{"topic":"t","offset":1,"key":{{"id":1.0}},"value":{text}}}\n'
+    lines = (line + '{"topic":"t","offset":2,"value":"x"}\n').encode()
+    for content in (lines, gzip.compress(lines, 1), zstd(lines)):
+        big, small = read(file, content)
+        assert (big.key, big.value == text, small.value, small.end) == ('{"id":1.0}', True, "x", len(lines))
+
+
+# Compressed files
+
+LINES = [b'{"topic":"t","offset":%d,"value":"%s"}\n' % (n, random.Random(n).randbytes(9).hex().encode()) for n in range(40)]
+FORMS = {
+    "gzip": gzip.compress(b"".join(LINES)),
+    "two gzip members": gzip.compress(b"".join(LINES[:11])) + gzip.compress(b"".join(LINES[11:])),
+    "many gzip members": b"".join(gzip.compress(line) for line in LINES),
+    "zstd": zstd(b"".join(LINES)),
+    "two zstd frames": zstd(b"".join(LINES[:11])) + zstd(b"".join(LINES[11:])),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_compressed_file_broken_off_at_any_byte_gives_its_whole_lines_and_goes_on(file: Path, form: str) -> None:
+    content = FORMS[form]
+    counts = []
+    for cut in range(0, len(content) + 1, 1 if len(content) < 1500 else 3):
+        first = read(file, content[:cut])
+        taken = Taken(first[-1].end, first[-1].line) if first else Taken()
+        second = read(file, content, taken)
+        assert [record.offset for record in first + second] == list(range(len(LINES))), cut
+        assert [record.line for record in first + second] == list(range(1, len(LINES) + 1)), cut
+        counts.append(len(first))
+    assert counts == sorted(counts)
+    assert len(read(file, content)) == len(LINES)
+
+
+def test_damaged_compressed_file_is_named(file: Path) -> None:
+    plain = b"".join(LINES)
+    flipped = bytearray(gzip.compress(plain))
+    flipped[300] ^= 255
+    broken_block = bytearray(gzip.compress(plain))
+    broken_block[10] |= 6  # a kind of block that there is not
+    broken_zstd = bytearray(zstd(plain))
+    broken_zstd[9] ^= 255
+    for content in (bytes(flipped), bytes(broken_block), bytes(broken_zstd), gzip.compress(plain) + b"garbage"):
+        with pytest.raises(LakehouseError, match=r"events\.jsonl: the compressed file is damaged"):
+            read(file, content)
+    for content in (bytes(broken_block), bytes(broken_zstd)):
+        with pytest.raises(LakehouseError, match="is damaged"):
+            read(file, content, Taken(len(LINES[0]), 1))
+        with pytest.raises(LakehouseError, match="is damaged"):
+            text_digest(file, len(plain))
+
+
+# Digests
+
+
+@pytest.mark.parametrize("size", [1, 100, SAMPLE - 1, SAMPLE, SAMPLE + 1, 2 * SAMPLE, 3 * SAMPLE + 7])
+def test_digest_of_text_is_that_of_the_plain_and_the_compressed_file(tmp_path: Path, size: int) -> None:
+    text = random.Random(size).randbytes(size + 10)
+    digests = set()
+    for name, content in {"plain": text, "gz": gzip.compress(text), "zst": zstd(text), "exact": text[:size]}.items():
+        (tmp_path / name).write_bytes(content)
+        digests.add(text_digest(tmp_path / name, size))
+        assert text_digest(tmp_path / name, size + 11) is None
+    assert len(digests) == 1 and None not in digests
+    assert digests == {file_digest(tmp_path / "exact")}
+
+    for at in {0, min(size, SAMPLE) - 1, max(0, size - SAMPLE), size - 1}:
+        changed = bytearray(text)
+        changed[at] ^= 1
+        (tmp_path / "changed").write_bytes(changed)
+        assert text_digest(tmp_path / "changed", size) not in digests, at
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(text)[:-12])
+    assert text_digest(tmp_path / "cut.gz", size + 10) is None
+
+
+# Any records, any form, any cuts
+
+numbers = st.one_of(
+    st.integers(-(10**30), 10**30).map(str),
+    st.decimals(-1000, 1000, places=3).map(str).filter(lambda text: "E" not in text),
+    st.sampled_from(["1.10", "1e2", "-0", "0.0E-7", "123456789012345678901234567890.10"]),
+)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+strings = st.tuples(texts, st.booleans()).map(lambda given: json.dumps(given[0], ensure_ascii=given[1]))
+scalars = st.one_of(numbers, strings, st.sampled_from(["true", "false", "null"]))
+spaces = st.sampled_from(["", " ", "\t", "  "])
+
+
+def json_objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    members = st.lists(st.tuples(strings, spaces, values, spaces), max_size=3)
+    return members.map(lambda found: "{" + ",".join(f"{a}{name}{b}:{a}{value}{b}" for name, a, value, b in found) + "}")
+
+
+def json_arrays(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(spaces, st.lists(values, max_size=3)).map(lambda found: f"[{found[0]}{','.join(found[1])}{found[0]}]")
+
+
+json_texts = st.recursive(scalars, lambda values: json_objects(values) | json_arrays(values), max_leaves=6)
+objects = json_objects(json_texts)
+nested = st.one_of(objects, json_arrays(json_texts), numbers, st.sampled_from(["true", "false"]))
+
+
+@st.composite
+def lines_of_records(draw: st.DrawFn) -> tuple[str, tuple[str | None, str | None]]:
+    """A line without its end, and the key and value that are to be read from it."""
+    form = draw(st.sampled_from(["text", "nested", "kcat", "kcat nested", "bare", "null"]))
+    value: str | None
+    if form == "null":
+        return "null", (None, None)
+    if form == "bare":
+        value = draw(objects.filter(lambda text: not {"topic", "offset", "payload"} & json.loads(text).keys()))
+        return value, (None, value)
+    strategy = nested if "nested" in form else texts | json_texts
+    key, value = draw(st.none() | strategy), draw(st.none() | strategy)
+    written = [
+        "null" if text is None else text if "nested" in form else json.dumps(text, ensure_ascii=draw(st.booleans()))
+        for text in (key, value)
+    ]
+    space = draw(spaces)
+    members = [
+        '"topic":"t"',
+        f'"offset":{space}{draw(st.integers(0, 2**63 - 1))}',
+        f'"key":{space}{written[0]}',
+        f'"{"payload" if "kcat" in form else "value"}"{space}:{written[1]}{space}',
+    ]
+    return "{" + f"{space},".join(draw(st.permutations(members))) + "}", (key, value)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    lines=st.lists(st.tuples(lines_of_records(), st.sampled_from(["\n", "\r\n", " \n", "\n\n"])), max_size=8),
+    packing=st.sampled_from(["plain", "bom", "gzip", "gzip members", "zstd", "zstd frames"]),
+    cuts=st.lists(st.floats(0, 1), max_size=5),
+)
+@example(lines=[(('{"a":1}', (None, '{"a":1}')), "\r\n")] * 3, packing="gzip members", cuts=[0.1, 0.34, 0.36, 0.5])
+def test_every_record_is_read_once_and_exactly_wherever_a_growing_file_is_cut(
+    lines: list[tuple[tuple[str, tuple[str | None, str | None]], str]], packing: str, cuts: list[float]
+) -> None:
+    written = [(line + end).encode() for (line, _), end in lines]
+    if packing in ("gzip", "zstd"):
+        content = gzip.compress(b"".join(written)) if packing == "gzip" else zstd(b"".join(written))
+    else:
+        packs: dict[str, Callable[[bytes], bytes]] = {"gzip members": gzip.compress, "zstd frames": zstd}
+        pack = packs.get(packing, bytes)
+        content = (b"\xef\xbb\xbf" if packing == "bom" else b"") + b"".join(pack(line) for line in written)
+    places = [number for number, end in enumerate([0, *(line.count(b"\n") for line in written)]) for _ in range(end)]
+
+    found: list[Record] = []
+    taken = Taken()
+    with tempfile.TemporaryDirectory() as folder:
+        for cut in [*sorted(cuts), 1.0]:
+            records = read(Path(folder) / "events", content[: round(cut * len(content))], taken)
+            found += records
+            if records:
+                taken = Taken(records[-1].end, records[-1].line)
+
+    assert [record.error for record in found] == [None] * len(lines)
+    assert [(record.key, record.value) for record in found] == [expected for (_, expected), _ in lines]
+    assert [places[record.line - 1] for record in found] == list(range(1, len(lines) + 1))
