@@ -48,7 +48,7 @@ lint: $(VENV)/ready
 	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/dbt parse --quiet --no-partial-parse --warn-error
-	@$(BIN)/sqlfluff lint --disable-progress-bar models
+	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 models
 
 test: lint
 	@$(BIN)/python -m pytest

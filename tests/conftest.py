@@ -38,9 +38,9 @@ class Lakehouse:
 
     def __init__(self, project: Path) -> None:
         from scripts import run
-        from scripts.spark import session
+        from scripts.spark import PROJECT, session
 
-        assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(run.PROJECT), "scripts was imported too early"
+        assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
         self.project = project
         self.spark = session()
         self._run = run

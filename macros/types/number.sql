@@ -48,7 +48,7 @@
     {%- set hexadecimal = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then {{ small_decimal(hexadecimal, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale), precision, scale) }}
+            when 'STRING' then {{ small_decimal(hexadecimal, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, scale) }}
             when 'DOUBLE' then null
             when 'BOOLEAN' then null
             else {{ _decimal(text, precision, scale) }}
@@ -76,7 +76,7 @@
     {%- set hexadecimal = "hex(try_to_binary(try_variant_get(" ~ value ~ ", '$.value', 'string'), 'base64'))" -%}
     {{ return({
         'json': 'variant',
-        'sql': big_unscaled(hexadecimal, "try_variant_get(" ~ value ~ ", '$.scale', 'int')"),
+        'sql': big_unscaled(hexadecimal, "try_variant_get(" ~ value ~ ", '$.scale', 'int')", true),
         'can_fail': true,
         'omitted': is_placeholder("coalesce(try_variant_get(" ~ value ~ ", '$.value', 'string'), variant_get(" ~ value ~ ", '$', 'string'))"),
     }) }}
@@ -109,7 +109,7 @@
     Up to 16 bytes it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
     minus of a DECIMAL of more than 34 digits loses digits in Spark.
 -#}
-{% macro big_unscaled(hexadecimal, scale) -%}
+{% macro big_unscaled(hexadecimal, scale, may_be_wide) -%}
     {%- set unscaled -%}
         if(h.high < 0 and h.low > 0,
            try_subtract(try_multiply(h.high + 1, h.base), h.base - h.low), try_add(try_multiply(h.high, h.base), h.low))
@@ -122,7 +122,7 @@
         )
     {%- endset -%}
     {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h', 'cast(' ~ unscaled ~ ' as string)') -%}
-    {{ let(hexadecimal, 'x', _shifted('if(length(x) <= 32, ' ~ integer ~ ', ' ~ wide_integer('x') ~ ')', scale)) }}
+    {{ let(hexadecimal, 'x', _shifted('if(length(x) <= 32, ' ~ integer ~ ', ' ~ (wide_integer('x') if may_be_wide else 'null') ~ ')', scale)) }}
 {%- endmacro %}
 
 
