@@ -17,7 +17,7 @@ SHARED = REPOSITORY.parent / "shared"
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the project without models, and a lakehouse beside it."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("macros", "profiles", "docs", "seeds"):
+    for name in ("macros", "profiles", "docs"):
         shutil.copytree(REPOSITORY / name, folder / name)
     shutil.copytree(REPOSITORY / "tests" / "generic", folder / "tests" / "generic")
     shutil.copy(REPOSITORY / "dbt_project.yml", folder)

@@ -108,13 +108,14 @@
 
 {#-
     The newest batch that a silver table has merged: stored with the commit of the merge as a property of its
-    snapshot. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest batch in the
+    snapshot; after a rollback the snapshots that it took back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest batch in the
     table counts: it may be lower, and reading an event again changes nothing.
 -#}
 {% macro merged_batch(relation, batch) -%}
     {%- set stored = run_query(
         "select max_by(summary['" ~ batch_property() ~ "'], committed_at) from " ~ relation ~ ".snapshots"
-        ~ " where summary['" ~ batch_property() ~ "'] is not null"
+        ~ " where summary['" ~ batch_property() ~ "'] is not null and snapshot_id in"
+        ~ " (select snapshot_id from " ~ relation ~ ".history where is_current_ancestor)"
     ).rows[0][0] -%}
     {%- if stored is none -%}
         {%- set stored = run_query('select max(' ~ batch ~ ') from ' ~ relation).rows[0][0] -%}
