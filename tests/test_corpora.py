@@ -1,7 +1,9 @@
 """Events that other projects and vendors ship, and the state that they must give: the corpora beside the repository."""
 
 import json
+import re
 import struct
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,16 @@ KEYED = {
     "seatunnel_mysql_products": "inventory.products",
     "vendor_tencent_postgresql": None,
     "vendor_tencent_mysql": None,
+}
+
+
+CORRECTED = {
+    "id": "Decimal(20,0)",
+    "big_un_c": "Decimal(20,0)",
+    "big_un_z_c": "Decimal(20,0)",
+    "decimal_un_c": "Decimal(8,4)",
+    "decimal_un_z_c": "Decimal(8,4)",
+    "bit1_c": "boolean",
 }
 
 
@@ -159,7 +171,15 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
         "flinkcdc_numeric": "debezium-data-schema-exclude-with-numeric-decimal.json",
     }.items():
         # Without schema block and without source: the types are those of the schema block of the same topic.
-        lakehouse.run(system, [with_schema, *by_file[name]], connector=None, keys={"full_types": ["tiny_c"]})
+        # For some columns that block contradicts the values, which would be rejected: the declaration is corrected.
+        lakehouse.land(system, [with_schema, *by_file[name]])
+        lakehouse.scaffold(system, keys={"full_types": ["tiny_c"]})
+        for path in (lakehouse.project / "models" / "staging" / system).glob("*.sql"):
+            text = path.read_text(encoding="utf-8")
+            for column, declared in CORRECTED.items():
+                text = re.sub(f"'{column}': '[^']*'", f"'{column}': '{declared}'", text)
+            path.write_text(text, encoding="utf-8")
+        lakehouse.run(system, by_file[name])
         relation = "full_types"
         rows = lakehouse.spark.sql(f"select * except (id) from {system}.{relation}").collect()
         tables[system] = [str(row) for row in rows]
@@ -171,7 +191,7 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
         assert str(row.decimal_un_c) == truth["decimal_un_c"]
         assert str(row.decimal_un_z_c) == truth["decimal_un_z_c"]
         assert str(row.numeric_c) == truth["numeric_c"]
-        assert row.big_decimal_c == Decimal(truth["big_decimal_c"])
+        assert Decimal(row.big_decimal_c) == Decimal(truth["big_decimal_c"])
         assert str(row.big_un_c) == truth["big_un_c"]
         assert row.bit_c == truth["bit_c (8 bytes LE)"]
         assert (str(row.date_c), row.time_c, row.year_c) == ("2020-07-17", "18:00:22", 2021)
@@ -190,9 +210,8 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
     assert renamed.pop("_bit") == list(row["_bit"])
     assert str(row["_date"]) == renamed["_date"] and renamed.pop("_date_epoch_day") == 19439
     assert row["_time"] == renamed.pop("_time") and renamed.pop("_time_ms") == 36803000
-    assert row["_timestamp"].isoformat() == "2023-03-23T15:00:10.123456"  # the peer shows the wall clock of +07:00
-    for name in ("_timestamp", "_date"):
-        renamed.pop(name)
+    assert row["_timestamp"].isoformat() == renamed.pop("_timestamp")
+    renamed.pop("_date")
     for name in ("_bin", "_varbin", "_tinyblob", "_blob", "_mediumblob", "_longblob"):
         assert bytes(row[name]).decode() == renamed.pop(name).replace("\\0", "\0")
     for name in (
@@ -209,8 +228,7 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
     for name, value in renamed.items():
         found = row[name]
         if name.startswith("_datetime") or name == "_timestamp0":
-            found = found.isoformat(timespec="auto")
-            assert found.rstrip("0").rstrip(".:") == str(value).rstrip("0").rstrip(".:"), name
+            assert found == datetime.fromisoformat(value), name
         elif isinstance(found, Decimal):
             assert found == Decimal(value), name
         elif isinstance(value, float):

@@ -17,18 +17,20 @@
 
 
 {#-
-    A bit string. Debezium writes its bytes in base64, the lowest first. Up to 63 bits it is a number, as
+    A bit string. Debezium writes its bytes in base64, the lowest first; they are turned round in hexadecimal, because
+    `reverse` takes bytes for UTF-8 characters. Up to 63 bits it is a number, as
     databases print it; longer ones stay bytes, the highest first.
 -#}
 {% macro type_bits(value, parameters) -%}
     {%- set bytes = "try_to_binary(" ~ value ~ ", 'base64')" -%}
+    {%- set highest_first = "regexp_replace(reverse(hex(" ~ bytes ~ ")), '(.)(.)', '$2$1')" -%}
     {%- set is_number = parameters and parameters[0] | int <= 63 -%}
     {%- set number -%}
-        try_cast(conv(hex(reverse({{ bytes }})), 16, 10) as bigint)
+        try_cast(conv({{ highest_first }}, 16, 10) as bigint)
     {%- endset -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'cast(reverse(' ~ bytes ~ ') as binary)',
+        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first ~ ')',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
