@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.spark import PROJECT, lakehouse_dir
+from scripts.spark import PROFILES, PROJECT, lakehouse_dir
 
 
-def run(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-m", *arguments], cwd=PROJECT, capture_output=True, text=True)
+def run(*command: str) -> str:
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
     return done.stdout
 
 
@@ -23,11 +23,11 @@ def state(folder: Path) -> list[str]:
 def main() -> int:
     folder = lakehouse_dir()
     shutil.rmtree(folder, ignore_errors=True)
-    first = run("scripts.run")
+    first = run(sys.executable, "-m", "scripts.run")
     print(first)
     before = state(folder)
     models = subprocess.run(["git", "status", "--porcelain", "models"], cwd=PROJECT, capture_output=True, text=True).stdout
-    second = run("scripts.run")
+    second = run(sys.executable, "-m", "scripts.run")
     problems = []
     if "Nothing new to build." not in second:
         problems.append(f"the second run built something:\n{second}")
@@ -35,7 +35,8 @@ def main() -> int:
         problems.append("the second run changed tables or views")
     if models.strip():
         problems.append(f"the demo's models are not what the scaffold writes:\n{models}")
-    run("dbt.cli.main", "docs", "generate", "--static", "--quiet")
+    dbt = str(Path(sys.executable).parent / "dbt")
+    run(dbt, "docs", "generate", "--static", "--quiet", "--profiles-dir", str(PROFILES))
     page = PROJECT / "target" / "static_index.html"
     if not page.exists() or "shop__orders" not in page.read_text(encoding="utf-8"):
         problems.append("the docs site lacks the demo's models")
