@@ -30,7 +30,7 @@ def seconds(command: list[str], environment: dict[str, str], folder: Path) -> fl
 def project(folder: Path) -> Path:
     """A copy of the project without models, so that the benchmark's tables stay out of the repository."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("macros", "profiles", "docs", "tests/generic"):
+    for name in ("macros", "profiles", "docs"):
         shutil.copytree(REPOSITORY / name, folder / name)
     shutil.copy(REPOSITORY / "dbt_project.yml", folder)
     (folder / "models").mkdir()

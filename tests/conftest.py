@@ -19,7 +19,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("project")
     for name in ("macros", "profiles", "docs"):
         shutil.copytree(REPOSITORY / name, folder / name)
-    shutil.copytree(REPOSITORY / "tests" / "generic", folder / "tests" / "generic")
     shutil.copy(REPOSITORY / "dbt_project.yml", folder)
     (folder / "models").mkdir()
     os.environ.setdefault("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars"))
