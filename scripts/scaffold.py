@@ -455,11 +455,11 @@ def _properties(system: str, declared: Declared) -> str:
 
 def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
     """The source and the models of the system as a whole."""
-    changes = "".join(
-        f"        {_text(table.table.name)}: ref('{table.model('staging', system)}'),\n"
+    tables = "".join(
+        f"        {_text(table.table.name)}: [ref('{table.model('staging', system)}'), ref('{table.model('silver', system)}')],\n"
         for table in sorted(known.values(), key=lambda declared: declared.relation)
     )
-    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    changes = {{\n{changes}    }},\n) }}}}\n"
+    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n) }}}}\n"
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
     source = {
         "version": 2,
@@ -481,8 +481,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
         f"bronze/{system}.yml": _yaml(source),
-        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, changes=changes),
-        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, changes=changes),
+        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
+        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, tables=tables),
         f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
     }
     for name, text in files.items():

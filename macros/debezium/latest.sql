@@ -11,13 +11,15 @@
     {%- set others = columns | reject('in', keys) | list -%}
     {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
 
+    {%- set new = debezium_new_changes(changes, keys, columns) %}
+
 with changes as (
 
     select *
-    from {{ changes }}
+    from {{ new.relation }}
     where
         _cdc_kind = 'change'
-        and {{ debezium_increment(changes, keys, columns) }}
+        and {{ new.condition }}
 
 ),
 
