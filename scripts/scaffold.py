@@ -12,14 +12,13 @@ from typing import Any
 import yaml
 from pyspark.sql import SparkSession
 
+from scripts.dialects import dialect_of
 from scripts.errors import LakehouseError
 from scripts.schema import (
-    CONNECTORS,
     TableSeen,
     columns_of_ddl,
     columns_of_schema,
     columns_of_values,
-    identity_of,
     key_columns,
     parsed,
     wider_type,
@@ -182,23 +181,22 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
         for change in payload.get("tableChanges") or []:
             _note_ddl(change, ddl, ddl_key)
-        source = payload.get("source")
-        if payload.get("op") not in ("c", "r", "u", "d", "C", "R", "U", "D"):
+        dialect = dialect_of(payload, connector, topic, system)
+        if dialect is None:
             continue
-        name = _connector(source, connector, topic, system)
-        identity = identity_of(source, topic, name)
-        table = tables.setdefault(identity, TableSeen(name, identity))
+        identity = dialect.table(payload) or (topic,)
+        table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
         table.topics.add(topic)
-        columns = columns_of_schema(value.get("schema"))
+        columns = columns_of_schema(value.get("schema"), dialect.after, dialect.before)
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
             table.columns[column] = wider_type(table.columns.get(column, kind), kind)
-        for image in (payload.get("after"), payload.get("before") if table.columns else None):
+        for image in (payload.get(dialect.after), payload.get(dialect.before) if table.columns else None):
             if isinstance(image, dict):
                 rows.setdefault(identity, []).append(image)
         if not table.keys:
-            table.keys = key_columns(parsed(key))
+            table.keys = key_columns(parsed(key)) or key_columns(dialect.key(payload))
     for identity, table in tables.items():
         _complete(table, rows.get(identity, []), ddl.get(identity), ddl_key.get(identity, []), tables)
     return [tables[identity] for identity in sorted(tables)]
@@ -252,20 +250,6 @@ def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]], ddl_key: 
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
         ddl[names] = change["table"]
         ddl_key[names] = change["table"].get("primaryKeyColumnNames") or []
-
-
-def _connector(source: Any, wanted: str | None, topic: str, system: str) -> str:
-    told = source.get("connector") if isinstance(source, dict) else None
-    if told and wanted and told != wanted and {told, wanted} != {"mysql", "mariadb"}:
-        raise LakehouseError(
-            f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {told!r}. "
-            "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
-        )
-    if told and told not in CONNECTORS:
-        raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(CONNECTORS)}."
-        )
-    return wanted or told or "generic"
 
 
 def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:

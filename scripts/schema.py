@@ -11,8 +11,6 @@ from typing import Any
 
 import orjson
 
-CONNECTORS = ("postgresql", "mysql", "mariadb")
-
 # Semantic names that are read as what they hold; all others by the type that carries them.
 SEMANTIC_TYPES = {
     "Date": "Date",
@@ -108,12 +106,12 @@ def wider_type(one: str, other: str) -> str:
     return one
 
 
-def columns_of_schema(schema: Any) -> dict[str, str]:
-    """Columns and types from the schema block of a value; empty where it has none."""
+def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
+    """Columns and types from the schema block of a value, which has its images in two members; empty where it has none."""
     if not isinstance(schema, dict):
         return {}
     fields = {item.get("field"): item for item in schema.get("fields") or [] if isinstance(item, dict)}
-    row = fields.get("after") or fields.get("before")
+    row = fields.get(after) or fields.get(before)
     if not row or not row.get("fields"):
         return {}
     return {item["field"]: column_type(item) for item in row["fields"] if "field" in item}
@@ -228,15 +226,6 @@ def parsed(text: str | None) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def identity_of(source: Any, topic: str, connector: str) -> tuple[str, ...]:
-    """The names that identify the table in the event, outermost first; the topic where the event has none."""
-    if isinstance(source, dict) and source.get("table"):
-        outer = source.get("schema") if connector == "postgresql" else source.get("db")
-        if outer and connector != "generic":
-            return (str(outer), str(source["table"]))
-    return (topic,)
 
 
 def key_columns(key: Any) -> list[str]:
