@@ -42,8 +42,8 @@
     - left_out: how an event says that it leaves out a value that the row keeps. `never`; `placeholder`: Debezium's text in
       its place; `unset`: the cell is null or not set; `listed`: an array of names in `left_out_columns`,
     - left_out_columns: that array, or none,
-    - splits_key_changes: whether a changed key always comes as a delete and a create, and `before` of an update may
-      hold invented keys; otherwise an update whose `before` has another key stands for both,
+    - splits_key_changes: whether `before` of an update may hold invented keys, so that only a delete and a create tell of
+      a changed key, and another key in `before` rejects the update; otherwise such an update stands for both,
     - tombstone_deletes: whether a record without a value is a delete,
     - kind: further branches of a CASE that tell records which are no rows,
     - reject: further branches of a CASE with reasons to reject.

@@ -53,7 +53,7 @@ changes as (
     from opened
     {%- if has_two_halves %}
     lateral view inline(if(
-        _event_op = 'u' and ({{ _key_has_changed(c, keys, columns) }}),
+        _event_op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}),
         array(named_struct('op', 'd', 'is_old', true), named_struct('op', 'u', 'is_old', false)),
         array(named_struct('op', _event_op, 'is_old', false))
     )) as _op, _is_old_half
@@ -226,9 +226,9 @@ parsed as (
 
 
 {#- Whether both images have a key and these differ: as JSON text, because a variant has no equality. -#}
-{% macro _key_has_changed(c, keys, columns) -%}
+{% macro _key_has_changed(c, names, types, keys) -%}
     {%- for name in keys -%}
-        {%- set json = debezium_type(columns[name], name).json -%}
+        {%- set json = types[names.index(name)].json -%}
         {%- set before, after = _member(c, 'before', name, json), _member(c, 'after', name, json) -%}
         {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
@@ -303,6 +303,9 @@ parsed as (
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
         {%- endfor %}
+        {%- if keys and c.splits_key_changes %}
+        when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
+        {%- endif %}
         {%- if types | selectattr('can_fail') | list %}
         else nullif(
             concat('value_not_exact: ', concat_ws(', '
