@@ -1,12 +1,14 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result."""
 
+import fcntl
 import hashlib
 import json
 import logging
 import os
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,8 +100,11 @@ def main() -> int:
         record_class_archive()
         spark = session()
         dbt.join()
-        done = [_load(spark, request, files[request.system], say) for request in todo]
-        failed = _build(spark, [request.system for request in todo], done, say)
+        for request in todo:
+            _land(spark, request, files[request.system], say)
+        with _only_builder(say):
+            done = [_scaffold(spark, request, say) for request in todo]
+            failed = _build(spark, [request.system for request in todo], done, say)
         _show(spark, [request.system for request in todo], say)
         if failed:
             say(f"\n{failed} models failed; see the messages above and {log_file()}.")
@@ -121,13 +126,28 @@ def _import_dbt() -> None:
     import dbt.cli.main  # noqa: F401
 
 
-def _load(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Scaffolded:
+@contextmanager
+def _only_builder(say: Any) -> Iterator[None]:
+    """One run at a time writes models and merges: two merges of one table conflict, and the later one would fail."""
+    with (lakehouse_dir() / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another run is building in this lakehouse; waiting for it …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> None:
     landed: Landed = land_files(spark, request.system, files, say)
     for note in landed.notes:
         say(f"{request.system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
     invalid = f", {landed.invalid:,} lines are no records" if landed.invalid else ""
     say(f"{request.system}: {landed.records:,} new records in {len(files)} file(s){repeated}{invalid}")
+
+
+def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
     known = Built().state["batches"].get(request.system, 0)
     done = scaffold(spark, request.system, request.connector, request.keys, known)
     for note in done.notes:
