@@ -1,6 +1,7 @@
 {#-
-    Where a model finds the changes that it has not merged yet: a mapping with `relation` and `condition`, a
-    boolean over its columns. A first build and a full refresh take everything.
+    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
+    over its columns, and `has_partial`, whether changes among them leave out values. A first build and a full
+    refresh take everything.
 
     When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
     are (how many of each kind, the newest truncate) is asked there, and the merge reads them there.
@@ -10,7 +11,7 @@
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true'}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -18,7 +19,11 @@
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
-    {{ return({'relation': new_changes_name() if bounds.is_cached else changes, 'condition': condition}) }}
+    {{ return({
+        'relation': new_changes_name() if bounds.is_cached else changes,
+        'condition': condition,
+        'has_partial': bounds.has_partial,
+    }) }}
 {%- endmacro %}
 
 
@@ -37,7 +42,8 @@
     - is_cached: whether there are changes between the two,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
-    - is_truncated: whether the new events hold a truncate.
+    - is_truncated: whether the new events hold a truncate,
+    - has_partial: whether some of them leave out values.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
@@ -66,6 +72,7 @@
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'is_truncated': false,
+        'has_partial': false,
     } -%}
     {%- if bounds.is_cached -%}
         {%- do _cache_new_changes(bounds) -%}
@@ -81,12 +88,13 @@
         'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key) from ' ~ bounds.changes
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
-    {%- set found = run_query(count_changes_sql(new_changes_name(), "max(_cdc_position)")) -%}
+    {%- set found = run_query(count_changes_sql(new_changes_name(), ', max(_cdc_position), count(_cdc_omitted)')) -%}
     {%- for row in found.rows -%}
         {%- do bounds.counts.append(row.values()[:6] | list) -%}
         {%- if row[1] == 'truncate' -%}
             {%- do bounds.update({'truncated_at': [bounds.truncated_at, row[6]] | max, 'is_truncated': true}) -%}
         {%- endif -%}
+        {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}
 
@@ -96,16 +104,16 @@
 {%- endmacro %}
 
 
-{#- How many records of each batch, kind, operation and reason a relation of changes holds; `further` is one aggregate more. -#}
-{% macro count_changes_sql(relation, further='null', condition='true') -%}
+{#- How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. -#}
+{% macro count_changes_sql(relation, further='', condition='true') -%}
 select
     _cdc_batch as batch,
     _cdc_kind as kind,
     _cdc_op as op,
     _cdc_reject_reason as reject_reason,
     count(*) as events,
-    cast(max(_cdc_changed_at) as string) as newest_change_at,
-    {{ further }} as further
+    cast(max(_cdc_changed_at) as string) as newest_change_at
+    {{- further }}
 from {{ relation }}
 where _cdc_kind <> 'other_table' and not endswith(coalesce(_cdc_event_id, ''), '#before') and {{ condition }}
 group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason

@@ -34,6 +34,8 @@ events as (
 
 ),
 
+{%- if new.has_partial %}
+
 folded as (
 
     select
@@ -53,6 +55,27 @@ states as (
     from folded
 
 )
+{%- else %}
+
+folded as (
+
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        max_by(event, position) as full_event
+    from events
+    group by {{ _quoted_list(keys) }}
+
+),
+
+states as (
+
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        {{ _state('full_event', others, kept) }} as state
+    from folded
+
+)
+{%- endif %}
 
 select
     {%- for name in columns %}

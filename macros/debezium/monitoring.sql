@@ -41,7 +41,7 @@ from (
     union all
     {%- endif %}
     {%- else %}
-    select {{ literal(table) }} as source_table, * except (further) from (
+    select {{ literal(table) }} as source_table, * from (
         {{ count_changes_sql(models[0], condition='_cdc_batch > ' ~ above ~ (' and _cdc_batch <= ' ~ bounds.up_to if bounds.up_to else '')) }}
     ) as counted
     union all
