@@ -94,7 +94,7 @@ def scaffold(
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
-    if done.written:
+    if done.written or not (models / "bronze" / f"{system}.yml").exists():
         _write_system(system, known, models, done)
     return done
 
@@ -445,6 +445,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     )
     call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n) }}}}\n"
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
+    ddl, transactions = f"{system}__ddl_history", f"{system}__transactions"
+    records = "{{{{ {macro}(events = source('bronze', '{system}')) }}}}\n"
     source = {
         "version": 2,
         "sources": [
@@ -460,6 +462,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         "models": [
             {"name": counts, "description": f"What the landed records of system `{system}` were, per table and batch."},
             {"name": rejected, "description": f"Records of system `{system}` that cannot be used, and why."},
+            {"name": ddl, "description": f"The DDL statements of system `{system}`, as its DDL records tell them."},
+            {"name": transactions, "description": f"Transactions of system `{system}`: events expected and landed."},
         ],
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
@@ -467,6 +471,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         f"bronze/{system}.yml": _yaml(source),
         f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
         f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, tables=tables),
+        f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
+        f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
         f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
     }
     for name, text in files.items():

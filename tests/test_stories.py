@@ -1,6 +1,7 @@
 """Stories: what a table holds after events have come in some way. One test is one promise of the README."""
 
 import itertools
+import json
 from pathlib import Path
 
 from conftest import Lakehouse
@@ -139,3 +140,29 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
     again["key"] = None
     lakehouse.run("keyless", [again], keys={"orders": ["id"]})
     assert live(lakehouse, "keyless") == [{"id": 1, "note": "b"}]
+
+
+def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lakehouse) -> None:
+    def marker(status: str, offset: int, count: int | None) -> dict[str, object]:
+        value = {
+            "status": status,
+            "id": f"571:{9000 + offset}",
+            "event_count": count,
+            "data_collections": None,
+            "ts_ms": 1700000000000,
+        }
+        place = {"topic": "paid.transaction", "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
+        return {**place, "key": json.dumps({"id": "571"}), "value": json.dumps(value)}
+
+    changes = [created(20, id=1, note="a"), created(21, id=2, note="b")]
+    for number, record in enumerate(changes, start=1):
+        value = json.loads(str(record["value"]))
+        value["transaction"] = {"id": f"571:{9000 + number}", "total_order": number, "data_collection_order": number}
+        record["value"] = json.dumps(value)
+    lakehouse.run("paid", [marker("BEGIN", 0, None), *changes, marker("END", 1, 3)])
+
+    found = lakehouse.sql(
+        "select transaction_id, has_begun, has_ended, expected_events, landed_events from monitoring.paid__transactions"
+    )
+    assert found == [("571", True, True, 3, 2)]
+    assert lakehouse.rejected("paid") == []
