@@ -166,3 +166,27 @@ def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lak
     )
     assert found == [("571", True, True, 3, 2)]
     assert lakehouse.rejected("paid") == []
+
+
+def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehouse) -> None:
+    def other(topic: str, offset: int, value: str | None) -> dict[str, object]:
+        place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "headers": [], "key": None}
+        return {**place, "value": value}
+
+    heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
+    ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
+    nothing = other("all.unknown", 1, '{"hello":1}')
+    message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
+    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, nothing, message])
+    lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
+
+    query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
+    assert lakehouse.sql(query) == [
+        (None, "ddl", 1),
+        (None, "heartbeat", 1),
+        (None, "message", 1),
+        (None, "unrecognised", 1),
+        ("public.later", "change", 1),
+        ("public.later", "tombstone", 1),
+        ("public.orders", "change", 1),
+    ]

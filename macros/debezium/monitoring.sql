@@ -9,7 +9,7 @@
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {%- set bounds = {'above': 0, 'up_to': 0, 'known': []} -%}
+        {%- set bounds = {'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'is_behind': false} -%}
     {%- else -%}
         {%- set bounds = _count_bounds(events, tables) -%}
         {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -47,9 +47,41 @@ from (
     union all
     {%- endif %}
     {%- endfor %}
-    select null as source_table, null as batch, null as kind, null as op, null as reject_reason, null as events, null as newest_change_at
-    where false
+    {{ _count_other_records(events, bounds) }}
 ) as counts
+{%- endmacro %}
+
+
+{#- Records of topics that are no table's, and lines that are no records: counted without a table. -#}
+{% macro _count_other_records(events, bounds) -%}
+    select
+        null as source_table,
+        batch,
+        case
+            when error is not null then 'rejected'
+            when value is null or trim(value) = '' then 'tombstone'
+            when lower(coalesce(event.payload.op, event.op)) = 'm' then 'message'
+            when coalesce(event.payload.op, event.op) is not null then 'change_without_model'
+            when coalesce(event.payload.status, event.status) in ('BEGIN', 'END') then 'transaction'
+            when coalesce(event.payload.ddl, event.ddl, event.payload.historyRecord, event.historyRecord) is not null then 'ddl'
+            when coalesce(event.payload.aggregate_type, event.aggregate_type) is not null then 'notification'
+            when coalesce(event.payload.ts_ms, event.ts_ms) is not null then 'heartbeat'
+            else 'unrecognised'
+        end as kind,
+        null as op,
+        error as reject_reason,
+        count(*) as events,
+        cast(null as string) as newest_change_at
+    from (
+        {%- set members = 'op string, status string, ddl string, historyRecord string, aggregate_type string, ts_ms string' %}
+        select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
+        from {{ events }}
+        where
+            batch > {{ 0 if bounds.is_behind else bounds.above }}
+            {% if bounds.up_to -%} and batch <= {{ bounds.up_to }} {%- endif %}
+            {% if bounds.topics -%} and (topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
+    ) as records
+    group by batch, kind, error
 {%- endmacro %}
 
 
@@ -62,17 +94,26 @@ from (
     - above, up_to: the batches to count; 0 where there is nothing,
     - is_new: whether everything is counted,
     - known: the tables that are counted up to `above`; others are counted from the first batch,
+    - topics: the topics of all tables,
+    - is_behind: whether there are other tables now, so that records without a table are counted anew,
     - rebuilt: the tables whose rows are replaced as a whole; filled by `debezium_event_counts`.
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set known = fromjson(stored.get('cdc.tables', '[]')) -%}
+    {%- set topics = [] -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
+        {%- do topics.extend(graph.nodes[id].config.get('meta', {}).get('debezium', {}).get('topics', [])) -%}
+    {%- endfor -%}
     {{ return({
         'counted_tables': tables.keys() | list,
+        'topics': topics | unique | sort,
         'is_new': existing is none,
         'above': merged_batch(existing, 'batch') if existing else 0,
         'up_to': newest_batch(events | string),
-        'known': fromjson(stored.get('cdc.tables', '[]')),
+        'known': known,
+        'is_behind': known | sort != tables.keys() | sort,
         'rebuilt': [],
     }) }}
 {%- endmacro %}

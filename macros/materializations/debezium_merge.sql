@@ -77,8 +77,7 @@
 
 {#- Counts are merged by table and batch; those of a table that was built anew replace all that it had. -#}
 {% macro _merge_counts(bounds) -%}
-    {%- set is_behind = bounds.known | sort != bounds.counted_tables | sort -%}
-    {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not is_behind -%}
+    {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
         {%- do _store_with_next_commit(bounds.up_to) -%}
@@ -93,9 +92,12 @@
             {%- if bounds.rebuilt %}
             when not matched by source and stored.source_table in ({{ _literals(bounds.rebuilt) }}) then delete
             {%- endif %}
+            {%- if bounds.is_behind %}
+            when not matched by source and stored.source_table is null then delete
+            {%- endif %}
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
-        {%- if is_behind -%}
+        {%- if bounds.is_behind -%}
             {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.tables' = " ~ literal(tojson(bounds.counted_tables)) ~ ")") -%}
         {%- endif -%}
     {%- endif -%}
