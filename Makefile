@@ -7,12 +7,13 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sql docs test lint bench clean
+.PHONY: help setup run up down sql docs test lint bench clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
 	@echo "make run EVENTS=<path> SYSTEM=<name>        land your own Debezium events and build their tables"
 	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …'    where the events do not say"
+	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
 	@echo "make test                                   everything that CI runs"
@@ -36,11 +37,17 @@ setup: $(VENV)/ready  ## the environment: Python packages by hash, jars by diges
 run: $(VENV)/ready  ## land events, build tables, show the result
 	@$(BIN)/python -m scripts.run
 
+up: $(VENV)/ready  ## a resident Spark Connect server, which the other commands then use
+	@$(BIN)/python -m scripts.server up
+
+down: $(VENV)/ready  ## stop it
+	@$(BIN)/python -m scripts.server down
+
 sql: $(VENV)/ready  ## a SQL shell
 	@$(BIN)/python -m scripts.sql
 
 docs: $(VENV)/ready  ## the docs site as one file
-	@$(BIN)/dbt docs generate --static --quiet
+	@env $$($(BIN)/python -m scripts.server env) $(BIN)/dbt docs generate --static --quiet
 	@echo "The documentation is in target/static_index.html"
 
 lint: $(VENV)/ready
@@ -52,10 +59,11 @@ lint: $(VENV)/ready
 
 test: lint
 	@$(BIN)/python -m pytest
-	@LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
+	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py
 
 clean:
+	@[ ! -e .lakehouse/server.json ] || LAKEHOUSE_DIR=.lakehouse $(BIN)/python -m scripts.server down
 	@rm -rf .lakehouse target logs

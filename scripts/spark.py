@@ -1,12 +1,19 @@
 """The Spark session, built in one place from the one place of its settings, `profiles/profiles.yml`."""
 
+import atexit
+import fcntl
+import json
 import logging
 import os
+import queue
 import re
 import shutil
+import signal
 import subprocess
+import threading
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,31 +98,140 @@ def _stderr_to(path: Path) -> Iterator[None]:
             os.close(terminal)
 
 
+def server_file() -> Path:
+    """What `make up` records of its server: the process and the address. The server holds a lock on it while it lives."""
+    return lakehouse_dir() / "server.json"
+
+
+def resident_server() -> dict[str, Any] | None:
+    """`pid`, `target` and `address` of the server that `make up` started, without the address while it starts; None: none is up."""
+    try:
+        file = server_file().open(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                return dict(json.load(file))
+            except json.JSONDecodeError:
+                return {}
+    return None  # a file without a lock was left by a server that is gone
+
+
+def local_target() -> str:
+    """The output of the profile that `LAKEHOUSE_TARGET` names."""
+    return os.environ.get("LAKEHOUSE_TARGET") or "local"
+
+
+def remote_address() -> str | None:
+    """The Spark Connect server to use: `SPARK_REMOTE`, else what `make up` started for the same output. None: this process.
+
+    The answer is put in the environment, from which the profile and PySpark's builder take it, in dbt too.
+    """
+    address = os.environ.pop("SPARK_REMOTE", None)
+    if not address:
+        server = resident_server() or {}
+        if server.get("target") == local_target() and "address" in server:
+            address = str(server["address"])
+            os.environ["LAKEHOUSE_TARGET"] = "remote"
+    if address:
+        os.environ["SPARK_REMOTE"] = address
+    return address
+
+
+def answers(address: str, seconds: float) -> bool:
+    """Whether a gRPC server answers at `address` (`sc://host:port`). PySpark itself would try for ten minutes.
+
+    Raises:
+        LakehouseError: that is no address.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        channel = DefaultChannelBuilder(address).toChannel()
+    except (PySparkException, ValueError) as error:
+        raise LakehouseError(f"SPARK_REMOTE={address}: not of the form sc://host:port. {error}") from None
+    states: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    channel.subscribe(states.put, try_to_connect=True)
+    try:
+        while (state := states.get(timeout=seconds).name) != "READY":
+            if state == "TRANSIENT_FAILURE":
+                return False
+        return True
+    except queue.Empty:
+        return False
+    finally:
+        channel.close()
+
+
 def session() -> SparkSession:
-    """The session of this process: in its own JVM, or on the server that `SPARK_REMOTE` names.
+    """The session of this process: on the server that `remote_address` names, else in a JVM of its own.
 
     Raises:
         LakehouseError: Java is missing or of a wrong version, or the server does not answer.
     """
     lakehouse_dir().mkdir(parents=True, exist_ok=True)
-    remote = os.environ.get("SPARK_REMOTE")
-    if not remote:
-        require_java()
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
+    remote = remote_address()
+    return _remote_session(remote) if remote else _local_session()
+
+
+def _local_session() -> SparkSession:
+    require_java()
     builder = SparkSession.builder
     for name, value in settings().items():
         builder = builder.config(name, value)
+    with _stderr_to(log_file()):
+        return builder.getOrCreate()
+
+
+def _remote_session(address: str) -> SparkSession:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    place = address.partition(";")[0]  # what follows may be a token
+    builder_settings = settings()
+    if "spark.master" in builder_settings:
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}, but the output {local_target()} of profiles/profiles.yml has a spark.master: Spark runs "
+            "there or here. Unset SPARK_REMOTE or LAKEHOUSE_TARGET."
+        )
+    if not answers(address, seconds=10):
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}: no Spark Connect server answers there. Start it, or unset SPARK_REMOTE: the server of "
+            "make up is found without it, and none is needed."
+        )
+    # dbt asks for Hive with every statement, and would be told each time that this is the server's business.
+    warnings.filterwarnings("ignore", message="Failed to set spark.sql.catalogImplementation")
+    builder = SparkSession.builder
+    for name, value in builder_settings.items():
+        builder = builder.config(name, value)
     try:
-        with _stderr_to(log_file()):
-            spark = builder.getOrCreate()
-        if remote:
-            spark.sql("select 1").collect()
-    except LakehouseError:
-        raise
+        spark: Any = builder.getOrCreate()
     except Exception as error:
-        if remote:
-            raise LakehouseError(
-                f"SPARK_REMOTE={remote}: the Spark Connect server does not answer. Start one (make up) or unset SPARK_REMOTE."
-            ) from error
-        raise
+        raise LakehouseError(f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}") from error
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=5)])  # 17 seconds, not ten minutes
+    _stop_work_with_the_client(spark, address)
     return spark
+
+
+def _stop_work_with_the_client(spark: Any, address: str) -> None:
+    """A signal stops what the session does on the server, as it does in a JVM of one's own; the end of the process closes it."""
+
+    def leave() -> None:
+        with suppress(Exception):  # the server may be gone
+            if answers(address, seconds=1):
+                spark.interruptAll()  # Spark 4.1 stops only one statement when a session is closed
+                spark.stop()
+
+    def stop(number: int, _: Any) -> None:
+        threading.Thread(target=spark.interruptAll, daemon=True).start()  # the main thread may hold gRPC's locks
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    atexit.register(leave)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(number, stop)

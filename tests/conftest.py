@@ -26,6 +26,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.environ["LAKEHOUSE_PROJECT"] = str(folder)
     os.environ["DBT_PROFILES_DIR"] = str(folder / "profiles")
     os.environ["PYTHONPATH"] = str(REPOSITORY)
+    os.environ.pop("SPARK_REMOTE", None)  # the tests' tables are no business of a server
     before = Path.cwd()
     os.chdir(folder)
     yield folder

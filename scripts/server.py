@@ -1,0 +1,166 @@
+"""`make up` and `make down`: a resident Spark Connect server for the commands of this checkout.
+
+It is Spark's own, with the settings of the profile's local output, and listens on this machine only, for those who
+can read its token. `server.json` in `LAKEHOUSE_DIR` names it. The server inherits the lock on that file, so whether it
+lives is never guessed from a process number or a port, which may be another's by now.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+import pyspark
+
+from scripts.errors import LakehouseError
+from scripts.spark import (
+    answers,
+    lakehouse_dir,
+    local_target,
+    log_file,
+    remote_address,
+    require_java,
+    resident_server,
+    server_file,
+    session,
+    settings,
+)
+
+QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement of dbt, see scripts/spark.py
+START_SECONDS = 120
+STOP_SECONDS = 30
+
+
+def up() -> str:
+    """Start the server, unless it is up. Returns what to tell the user.
+
+    Raises:
+        LakehouseError: it does not start.
+    """
+    os.environ.pop("SPARK_REMOTE", None)
+    lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(server_file(), os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            server = resident_server() or {}
+            if "address" not in server:
+                raise LakehouseError("another make up is starting the server. Wait for it, or stop it: make down.") from None
+            return f"The Spark server is up already.\n{_how_to_use(server['address'])}"
+        require_java()
+        if "spark.master" not in settings():
+            raise LakehouseError(f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master.")
+        port, token = _address_before(file)
+        process = _start(file, port, token)
+        server = {"pid": process.pid, "target": local_target()}
+        _record(file, server)
+        address = f"sc://localhost:{port}/;token={token}"
+        try:
+            _wait(process, address)
+            _record(file, {**server, "address": address})
+            session().sql("show schemas").collect()  # the first statement loads the catalog
+        except BaseException:
+            process.kill()
+            raise
+    return f"The Spark server is up (make down stops it).\n{_how_to_use(address)}"
+
+
+def down() -> str:
+    """Stop the server. Returns what to tell the user."""
+    server = resident_server()
+    if server is None:
+        return "No Spark server is up."
+    if "pid" not in server:
+        raise LakehouseError("make up is starting the server just now. Wait for it.")
+    os.kill(server["pid"], signal.SIGTERM)
+    until = time.monotonic() + STOP_SECONDS
+    while resident_server() is not None:
+        if time.monotonic() > until:
+            os.kill(server["pid"], signal.SIGKILL)
+            until += STOP_SECONDS
+        time.sleep(0.05)
+    return "The Spark server is down."
+
+
+def env() -> str:
+    """The environment in which dbt by itself uses the server, if one is up: arguments of env(1)."""
+    address = remote_address()
+    return f"SPARK_REMOTE={address} LAKEHOUSE_TARGET={local_target()} PYTHONWARNINGS={QUIET}" if address else ""
+
+
+def _address_before(file: TextIO) -> tuple[int, str]:
+    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the port."""
+    try:
+        last = json.load(file)["address"]
+        port, token = int(last.split(":")[2].split("/")[0]), last.split("token=")[1]
+    except (ValueError, KeyError):
+        port, token = 0, secrets.token_urlsafe()
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1], token
+
+
+def _start(lock: TextIO, port: int, token: str) -> subprocess.Popen[bytes]:
+    os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")  # the profile's are for short runs
+    home = Path(pyspark.__file__).parent
+    given = {**settings(), "spark.connect.grpc.binding.port": str(port)}
+    options = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
+    with log_file().open("ab") as log:
+        return subprocess.Popen(
+            [
+                home / "bin" / "spark-submit",
+                "--class",
+                "org.apache.spark.sql.connect.service.SparkConnectServer",
+                *options,
+                "spark-internal",
+            ],
+            env={**os.environ, "SPARK_HOME": str(home), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[lock.fileno()],
+            start_new_session=True,  # Ctrl-C in this terminal is not meant for it
+        )
+
+
+def _wait(process: subprocess.Popen[bytes], address: str) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not answers(address, seconds=5):
+        if process.poll() is not None or time.monotonic() > until:
+            raise LakehouseError(f"the Spark server did not start; its messages are at the end of {log_file()}.")
+        time.sleep(0.1)
+
+
+def _record(file: TextIO, server: dict[str, object]) -> None:
+    file.seek(0)
+    file.truncate()
+    json.dump(server, file)
+    file.flush()
+
+
+def _how_to_use(address: str) -> str:
+    return f"make run, make sql and make docs use it. For dbt by itself:\nexport PYTHONWARNINGS={QUIET} SPARK_REMOTE='{address}'"
+
+
+def main() -> int:
+    try:
+        print({"up": up, "down": down, "env": env}[sys.argv[1]]())
+        return 0
+    except LakehouseError as error:
+        print(f"\nError: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
