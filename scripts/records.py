@@ -275,7 +275,7 @@ def _is_object(text: bytes) -> bool:
 
 
 def _open(path: Path) -> IO[bytes]:
-    file = path.open("rb")
+    file = io.BufferedReader(path.open("rb", buffering=0), 1 << 20)
     magic = file.peek(4)[:4]
     if magic.startswith(GZIP_MAGIC):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
@@ -323,6 +323,9 @@ def _block(file: IO[bytes], size: int, path: Path) -> bytes:
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """Lines with their newline; the last one may be without."""
+    if isinstance(file, io.BufferedReader):
+        yield from file
+        return
     rest: list[bytes] = []  # joined once: a long line comes in thousands of blocks
     while block := _block(file, 1 << 20, path):
         first, *others = block.split(b"\n")
