@@ -32,7 +32,7 @@ def _named_by(*members: str) -> Callable[[Payload], tuple[str, ...]]:
 
     def names(payload: Payload) -> tuple[str, ...]:
         found = [_source(payload).get(member) for member in members]
-        return tuple(str(name) for name in found) if all(found) else ()
+        return tuple(name for name in found if name) if all(isinstance(name, str) and name for name in found) else ()
 
     return names
 
@@ -43,7 +43,7 @@ class Dialect:
 
     connector: str  # name of the macro file
     recognises: Callable[[Payload], bool]
-    table: Callable[[Payload], tuple[str, ...]] = lambda payload: ()  # empty: the topic identifies the table
+    table: Callable[[Payload], tuple[str, ...]] | None = None  # empty: no table can be told; None: the topic identifies it
     is_row: Callable[[Payload], bool] = _has_row_operation
     after: str = "after"  # the members that hold the row images
     before: str = "before"

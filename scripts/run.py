@@ -3,10 +3,10 @@
 import fcntl
 import hashlib
 import json
-import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -115,11 +115,24 @@ def main() -> int:
         print(f"\nError: {error}", file=sys.stderr)
         return 1
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
-        logging.basicConfig(filename=log_file())
-        logging.exception("make run failed")
-        print(f"\nError: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
+        if _tells_of_a_full_disk(str(error)):
+            print(f"\nError: {_full_disk()}", file=sys.stderr)
+            return 1
+        with log_file().open("a", encoding="utf-8") as log:
+            log.write(traceback.format_exc())
+        lines = str(error).splitlines() or [type(error).__name__]
+        told = lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
+        print(f"\nError: {told}", file=sys.stderr)
         print(f"The full message is in {log_file()}.", file=sys.stderr)
         return 1
+
+
+def _tells_of_a_full_disk(message: str) -> bool:
+    return any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL"))
+
+
+def _full_disk() -> str:
+    return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
 
 
 def _import_dbt() -> None:
@@ -218,6 +231,8 @@ def _dbt(arguments: list[str], say: Any) -> int:
     for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
+            if _tells_of_a_full_disk(str(node.message)):
+                raise LakehouseError(_full_disk())
             message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed

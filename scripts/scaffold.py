@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from scripts.dialects import dialect_of
 from scripts.errors import LakehouseError
@@ -20,6 +21,7 @@ from scripts.schema import (
     columns_of_schema,
     columns_of_values,
     key_columns,
+    key_of_ddl,
     parsed,
     wider_type,
 )
@@ -27,6 +29,7 @@ from scripts.spark import PROJECT
 
 SAMPLE_ROWS = 5000
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+MAX_NAME = 100  # characters of a table's name that go into the names of its files
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
 
@@ -49,8 +52,9 @@ def check_system(system: str) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A relation name for any table name: lower case, other characters as `_`."""
-    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "_"
+    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a number)."""
+    plain = re.sub(r"[^a-z0-9_]", "_", name.lower())[:MAX_NAME]
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def scaffold(
@@ -68,35 +72,85 @@ def scaffold(
         keys: table (with or without schema or database) → key columns, for tables whose messages have no key.
 
     Raises:
-        LakehouseError: the events are of another connector than the one named, or of one that is not supported.
+        LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
+            is not what the table has or had. No file is written then.
     """
     done = Scaffolded()
     known = declared_tables(system, models)
     used = set[str]()
     seen = observe(spark, system, connector, above_batch)
+    wanted = {table.identity: _wanted_key(table, keys, used) for table in seen}
+    for table in seen:
+        _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
     for table in seen:
-        if table.problem:
-            done.notes.append(f"{table.name}: {table.problem}; no model was written")
-            continue
-        wanted = _wanted_key(table, keys, used)
         declared = known.get(table.identity)
-        if declared is None:
-            table.keys = wanted or table.keys
+        problem = _problem(table, declared)
+        if problem:
+            done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
+        elif declared is None:
+            table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
             _describe_new(table, done)
-            declared = Declared(relation, table)
-            known[table.identity] = declared
-            _write(system, declared, models, done)
+            known[table.identity] = Declared(relation, table)
+            _write(system, known[table.identity], models, done)
         else:
-            _update(system, declared, table, wanted, models, done)
+            _update(system, declared, table, wanted[table.identity], models, done)
     done.notes += _unmodelled(spark, system, known, above_batch)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
-    if done.written or not (models / "bronze" / f"{system}.yml").exists():
+    if known or not (models / "bronze" / f"{system}.yml").exists():
         _write_system(system, known, models, done)
     return done
+
+
+def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str]) -> None:
+    """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
+
+    Under a narrower key two rows of the source would become one, in silence.
+    """
+    if declared and not _are_alike(declared.table.connector, seen.connector):
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for "
+            f"{declared.table.connector!r}. Give these events a SYSTEM of their own."
+        )
+    if wanted or not seen.message_keys or (declared and not declared.table.keys):
+        return
+    known = declared.table.message_keys if declared else seen.message_keys[:1]
+    other = _other_keys(seen.message_keys, known)
+    if other:
+        told = " and by ".join(", ".join(key) for key in known + other)
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
+            f"instance KEYS='{seen.name}={','.join(other[-1])}'; a table whose key changes is built anew."
+        )
+
+
+def _are_alike(one: str, other: str) -> bool:
+    return one == other or {one, other} == {"mysql", "mariadb"}
+
+
+def _other_keys(keys: list[list[str]], known: list[list[str]]) -> list[list[str]]:
+    return [key for key in keys if set(key) not in [set(other) for other in known]]
+
+
+def _problem(seen: TableSeen, declared: "Declared | None") -> str:
+    """Why models of the table cannot be written; empty where they can."""
+    columns = {**declared.table.columns, **seen.columns} if declared else seen.columns
+    if not columns:
+        return "no event carries a row"
+    marked = [name for name in (*seen.identity, *columns, *seen.topics) if re.search(r"{[{%#]|[%#}]}", name)]
+    if marked:
+        return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
+    folded: dict[str, str] = {}
+    for name in columns:
+        if not name or name.lower().startswith("_cdc_"):
+            return f"a column is named {name!r}, which {'Iceberg cannot name' if not name else 'is a name of the metadata columns'}"
+        if name.lower() in folded:
+            return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
+        folded[name.lower()] = name
+    return ""
 
 
 def _unmodelled(spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int) -> list[str]:
@@ -137,6 +191,7 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
                     set(meta["topics"]),
                     meta["columns"],
                     meta["keys"],
+                    meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
                     "declared",
                 )
                 found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table)
@@ -144,27 +199,33 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 def observe(spark: SparkSession, system: str, connector: str | None, above_batch: int) -> list[TableSeen]:
-    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them."""
+    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them.
+
+    One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+    """
     bronze = f"bronze.`{system}`"
     member = "'\"payload\":'"
-    samples = spark.sql(
+    is_event = f"batch > {above_batch} and topic is not null and value is not null"
+    has_schema = "startswith(value, '{\"schema\":')"
+    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
+    image = "coalesce(get_json_object(value, '$.after'), get_json_object(value, '$.payload.after'))"
+    shapes = spark.sql(
         f"""
         select topic, any_value(if(value like '%"op":"t"%', null, value), true) as value, any_value(key, true) as key
         from {bronze}
-        where batch > {above_batch} and topic is not null and value is not null and startswith(value, '{{"schema":')
-        group by topic, xxhash64(substring_index(value, {member}, 1))
+        where {is_event} and {has_schema}
+        group by topic, xxhash64(substring_index(value, {member}, 1), {key_shape})
+        union all
+        select topic, any_value(value) as value, any_value(key, true) as key
+        from {bronze}
+        where {is_event} and not {has_schema}
+        group by topic, xxhash64(cast(json_object_keys({image}) as string), {key_shape})
         """
     ).collect()
-    events = [(row.topic, row.value, row.key) for row in samples]
-    plain_topics = spark.sql(
-        f"""
-        select distinct topic from {bronze}
-        where batch > {above_batch} and topic is not null and value is not null and not startswith(value, '{{"schema":')
-        """
-    ).collect()
+    events = [(row.topic, row.value, row.key) for row in shapes]
+    plain_topics = spark.sql(f"select distinct topic from {bronze} where {is_event} and not {has_schema}").collect()
     for row in plain_topics:
-        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null")
-        rows = rows.where(~rows.value.startswith('{"schema":') & (rows.topic == row.topic))
+        rows = spark.table(bronze).where(f"{is_event} and not {has_schema}").where(F.col("topic") == row.topic)
         events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
     return _tables(events, connector, system)
 
@@ -173,19 +234,26 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
     tables: dict[tuple[str, ...], TableSeen] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     ddl: dict[tuple[str, ...], dict[str, Any]] = {}
-    ddl_key: dict[tuple[str, ...], list[str]] = {}
     for topic, text, key in events:
         value = parsed(text)
         if not isinstance(value, dict):
             continue
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
-        for change in payload.get("tableChanges") or []:
-            _note_ddl(change, ddl, ddl_key)
+        if isinstance(payload.get("tableChanges"), list):
+            for change in payload["tableChanges"]:
+                _note_ddl(change, ddl)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
             continue
-        identity = dialect.table(payload) or (topic,)
+        identity = dialect.table(payload) if dialect.table else (topic,)
+        if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event
+            continue
         table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
+        if not _are_alike(table.connector, dialect.connector):
+            raise LakehouseError(
+                f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and {dialect.connector!r}. "
+                "Give each connector's events a SYSTEM of their own."
+            )
         table.topics.add(topic)
         columns = columns_of_schema(value.get("schema"), dialect.after, dialect.before)
         if columns:
@@ -195,10 +263,11 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
         for image in (payload.get(dialect.after), payload.get(dialect.before) if table.columns else None):
             if isinstance(image, dict):
                 rows.setdefault(identity, []).append(image)
-        if not table.keys:
-            table.keys = key_columns(parsed(key)) or key_columns(dialect.key(payload))
+        columns_of_key = key_columns(parsed(key)) or key_columns(dialect.key(payload))
+        if columns_of_key:
+            table.message_keys += _other_keys([columns_of_key], table.message_keys)
     for identity, table in tables.items():
-        _complete(table, rows.get(identity, []), ddl.get(identity), ddl_key.get(identity, []), tables)
+        _complete(table, rows.get(identity, []), ddl.get(identity), tables)
     return [tables[identity] for identity in sorted(tables)]
 
 
@@ -206,13 +275,12 @@ def _complete(
     table: TableSeen,
     rows: list[dict[str, Any]],
     ddl: dict[str, Any] | None,
-    ddl_key: list[str],
     tables: dict[tuple[str, ...], TableSeen],
 ) -> None:
     if not table.columns and ddl:
         table.columns = columns_of_ddl(ddl, rows)
         table.types_from = "DDL records"
-        table.keys = table.keys or ddl_key
+        table.keys = key_of_ddl(ddl)
     if not table.columns:
         same_topic = [other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics]
         if same_topic:
@@ -223,18 +291,11 @@ def _complete(
         table.columns.setdefault(name, kind)
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
-    if not table.columns:
-        table.problem = table.problem or "no event carries a row"
+    # A key of other names (a router's, say) identifies no row of the table.
+    table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
+    table.keys = table.message_keys[0] if table.message_keys else table.keys
     if any(key not in table.columns for key in table.keys):
         table.keys = []
-    marked = [name for name in (*table.identity, *table.columns, *table.topics) if re.search(r"{[{%#]|[%#}]}", name)]
-    if marked:
-        table.problem = f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
-    folded: dict[str, str] = {}
-    for name in table.columns:
-        if name.lower() in folded:
-            table.problem = f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
-        folded[name.lower()] = name
 
 
 def _mysql_decimal(kind: str) -> str:
@@ -245,11 +306,10 @@ def _mysql_decimal(kind: str) -> str:
     return kind
 
 
-def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]], ddl_key: dict[tuple[str, ...], list[str]]) -> None:
+def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
     if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
         ddl[names] = change["table"]
-        ddl_key[names] = change["table"].get("primaryKeyColumnNames") or []
 
 
 def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:
@@ -287,6 +347,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
+    other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
     if seen.types_from == "schema block":
         changed = [name for name, kind in seen.columns.items() if name in table.columns and table.columns[name] != kind]
@@ -297,7 +358,11 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
-    if not added and keys == table.keys and topics == table.topics:
+    if other_keys and not keys:
+        told = ",".join(other_keys[0])
+        done.notes.append(f"{table.name}: its messages have a key now; KEYS='{table.name}={told}' makes the change log a table")
+    accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
+    if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
         return
     before = Declared(declared.relation, TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys))
     if not _is_untouched(system, before, models):
@@ -312,7 +377,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
-    table.keys, table.topics = keys, topics
+    table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
 
 
@@ -378,11 +443,7 @@ def _properties(system: str, declared: Declared) -> str:
     table = declared.table
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)
-    columns = [
-        {"name": name, "description": f"`{kind}` in the events.", "quote": True}
-        for name, kind in table.columns.items()
-        if _plain(name) == name
-    ]
+    columns = [{"name": name, "description": f"`{kind}` in the events.", "quote": True} for name, kind in table.columns.items()]
     metadata = [
         {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
         for name in (
@@ -397,13 +458,15 @@ def _properties(system: str, declared: Declared) -> str:
         )
     ]
     held = [{"name": "_cdc_held", "description": "{{ doc('_cdc_held') }}"}]
-    meta = {
+    meta: dict[str, Any] = {
         "connector": table.connector,
         "table": list(table.identity),
         "topics": sorted(table.topics),
         "keys": list(table.keys),
         "columns": dict(table.columns),
     }
+    if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
+        meta["message_keys"] = [list(key) for key in table.message_keys]
     staging_model = {
         "name": staging,
         "description": f"Every landed record of the topics of `{source_name}`, typed: one row per record.",
