@@ -82,19 +82,18 @@ def test_every_public_macro_says_what_it_gives_and_what_its_arguments_are(macros
     assert not wrong, "complete macros/macros.yml:\n" + "\n".join(wrong)
 
 
-def test_every_connector_has_the_same_capabilities_and_each_is_dispatched_and_explained(macros: dict[str, Node]) -> None:
-    capabilities: dict[str, set[str]] = {}
-    for name, macro in macros.items():
-        file = Path(macro["original_file_path"])
-        if file.parent == Path("macros/connectors") and name.startswith(f"{file.stem}_"):
-            capabilities.setdefault(file.stem, set()).add(name.removeprefix(f"{file.stem}_"))
-    dispatched = capabilities.pop("connector") - {"names"}
-    connectors = {path.stem for path in (REPOSITORY / "macros" / "connectors").glob("*.sql")} - {"connector"}
-    explained = (REPOSITORY / "docs" / "adding-a-connector.md").read_text(encoding="utf-8")
+def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
+    """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
+    names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
+    code = macros["debezium_connector"]["macro_sql"]
+    files = {path.stem for path in (REPOSITORY / "macros" / "connectors").glob("*.sql")} - {"connector"}
+    pages = {path.stem for path in (REPOSITORY / "docs" / "connectors").glob("*.md")}
 
-    assert capabilities == dict.fromkeys(connectors, dispatched)
-    assert set(re.findall(r"^\| `<connector>_(\w+)\(", explained, re.MULTILINE)) == dispatched
-    assert {path.stem for path in (REPOSITORY / "docs" / "connectors").glob("*.md")} == connectors
+    assert names == set(re.findall(r"'(\w+)'", code.split("raise_compiler_error")[0]))
+    for file in files:
+        assert f"return({file}_connector())" in code
+        assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
+    assert files <= pages
 
 
 def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:
@@ -132,7 +131,7 @@ def test_a_model_is_metadata_and_one_call(models: dict[str, Node]) -> None:
         "staging": {"debezium_changes"},
         "silver": {"debezium_latest", "debezium_log"},
         "live": {"debezium_live"},
-        "monitoring": {"debezium_event_counts", "debezium_rejected_events"},
+        "monitoring": {"debezium_event_counts", "debezium_rejected_events", "debezium_ddl_history", "debezium_transactions"},
     }
     for name, model in models.items():
         text = MODEL.fullmatch((REPOSITORY / model["original_file_path"]).read_text(encoding="utf-8"))
@@ -150,11 +149,15 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
         }
         if model["fqn"][1] in below:
             assert reads == below[model["fqn"][1]], name
-        else:  # monitoring: every table of the system
-            staging = {
-                f"model.debezium_lakehouse.{other}" for other in layer(models, "staging") if other.startswith(f"stg_{system}__")
+        elif name.endswith(("__ddl_history", "__transactions")):
+            assert reads == [f"source.debezium_lakehouse.bronze.{system}"], name
+        else:  # every table of the system
+            tables = {
+                f"model.debezium_lakehouse.{other}"
+                for other in (*layer(models, "staging"), *layer(models, "silver"))
+                if other.startswith((f"stg_{system}__", f"{system}__"))
             }
-            assert set(reads) == staging | {f"source.debezium_lakehouse.bronze.{system}"}, name
+            assert set(reads) == tables | {f"source.debezium_lakehouse.bronze.{system}"}, name
 
 
 def test_aliases_of_incremental_models_are_unique(models: dict[str, Node]) -> None:
