@@ -266,10 +266,11 @@ parsed as (
 {% macro _kind(c, table) -%}
     case
         {%- if c.tombstone_deletes %}
-        when value is null or trim(value) = '' then 'change'
+        when value is null or octet_length(value) < 64 and trim(value) = '' then 'change'
         {%- else %}
-        when value is null or trim(value) = '' then 'tombstone'
-        when _event.payload is null and _end is not null and _corrupt is null and contains(value, '"payload"') then 'tombstone'
+        when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
+        when _event.payload is null and _end is not null and _corrupt is null
+            and (contains(value, '"payload"') or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
         {%- endif %}
         {{ c.kind }}
         when _op = 'm' then 'message'
@@ -290,7 +291,7 @@ parsed as (
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
         {%- if c.tombstone_deletes %}
-        when value is null or trim(value) = '' then {{ _if_no_key(names, keys) }}
+        when value is null or octet_length(value) < 64 and trim(value) = '' then {{ _if_no_key(names, keys) }}
         {%- endif %}
         when _end is null then 'invalid_json'
         when _op is null then 'not_an_envelope'
@@ -306,14 +307,13 @@ parsed as (
         {%- if keys and c.splits_key_changes %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
         {%- endif %}
-        {%- if types | selectattr('can_fail') | list %}
-        else nullif(
-            concat('value_not_exact: ', concat_ws(', '
-                {%- for type in types if type.can_fail -%}
-                , {{ _if_inexact(c, names, types, type, keys) }}
-                {%- endfor -%}
-            )), 'value_not_exact: '
-        )
+        {%- set inexact = _inexact_columns(c, names, types, keys) %}
+        {%- if inexact %}
+        when {{ inexact.values() | join(' or ') }} then concat('value_not_exact: ', concat_ws(', '
+            {%- for name, condition in inexact.items() -%}
+            , if({{ condition }}, {{ literal(name) }}, null)
+            {%- endfor -%}
+        ))
         {%- endif %}
     end
 {%- endmacro %}
@@ -324,11 +324,18 @@ parsed as (
 {%- endmacro %}
 
 
-{% macro _if_inexact(c, names, types, type, keys) -%}
-    {%- set at = types.index(type) -%}
-    {%- set omitted = _is_omitted(c, names[at], type, keys) -%}
-    if(_image_{{ at + 1 }} is not null and _row_{{ at + 1 }} is null
-       {%- if omitted %} and not {{ omitted }} {%- endif %}, {{ literal(names[at]) }}, null)
+{#- Column → the condition under which its value cannot be given exactly; only of columns for which that can be. -#}
+{% macro _inexact_columns(c, names, types, keys) -%}
+    {%- set found = {} -%}
+    {%- for type in types if type.can_fail -%}
+        {%- set at = types.index(type) -%}
+        {%- set omitted = _is_omitted(c, names[at], type, keys) -%}
+        {%- do found.update({
+            names[at]: '(_image_' ~ (at + 1) ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
+                ~ (' and not coalesce(' ~ omitted ~ ', false)' if omitted else '') ~ ')'
+        }) -%}
+    {%- endfor -%}
+    {{ return(found) }}
 {%- endmacro %}
 
 
@@ -355,16 +362,20 @@ parsed as (
 {%- endmacro %}
 
 
-{#- The columns of a change whose value the source's log did not hold; NULL where it held all. -#}
+{#- The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always. -#}
 {% macro _omitted_columns(c, names, types, keys) -%}
+    {%- set conditions = [] -%}
     {%- set found = [] -%}
     {%- for type in types -%}
         {%- set name = names[loop.index0] -%}
         {%- set omitted = _is_omitted(c, name, type, keys) -%}
-        {%- if omitted -%} {%- do found.append('if(' ~ omitted ~ ', ' ~ literal(name) ~ ', null)') -%} {%- endif -%}
+        {%- if omitted -%}
+            {%- do conditions.append(omitted) -%}
+            {%- do found.append('if(' ~ omitted ~ ', ' ~ literal(name) ~ ', null)') -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- if found -%}
-        nullif(array_compact(array({{ found | join(', ') }})), array())
+        if({{ conditions | join(' or ') }}, array_compact(array({{ found | join(', ') }})), null)
     {%- else -%}
         cast(null as array<string>)
     {%- endif -%}

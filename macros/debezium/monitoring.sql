@@ -59,7 +59,7 @@ from (
         batch,
         case
             when error is not null then 'rejected'
-            when value is null or trim(value) = '' then 'tombstone'
+            when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
             when lower(coalesce(event.payload.op, event.op)) = 'm' then 'message'
             when coalesce(event.payload.op, event.op) is not null then 'change_without_model'
             when coalesce(event.payload.status, event.status) in ('BEGIN', 'END') then 'transaction'
