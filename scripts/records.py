@@ -186,15 +186,19 @@ def _topic(value: dict[str, Any]) -> str | None:
     """The topic that Debezium would have used for a bare value: prefix, database or schema, table.
 
     Source: Debezium documentation, "Topic names": `<prefix>.<schema>.<table>` (PostgreSQL),
-    `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle).
+    `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle). Writers
+    that name no prefix have what else they say of the table (Lindorm; Huawei CDL JSON, which has no `source`).
     """
     payload = value.get("payload", value)
-    source = payload.get("source") if isinstance(payload, dict) else None
-    if not isinstance(source, dict):
+    if not isinstance(payload, dict):
         return None
-    has_database = source.get("connector") != "postgresql"
-    parts = [source.get("name"), source.get("db") if has_database else None, source.get("schema")]
-    parts.append(source.get("table") or source.get("collection"))
+    source = payload.get("source")
+    if isinstance(source, dict):
+        has_database = source.get("connector") != "postgresql"
+        parts = [source.get("name"), source.get("db") if has_database else None, source.get("namespace"), source.get("schema")]
+        parts.append(source.get("table") or source.get("collection"))
+    else:
+        parts = [payload.get("SEG_OWNER"), payload.get("TABLE_NAME")] if "OPERATION" in payload else []
     names = [part for part in parts if isinstance(part, str) and part]
     return ".".join(names) or None
 

@@ -13,7 +13,7 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from scripts.dialects import dialect_of
+from scripts.dialects import Dialect, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.schema import (
     TableSeen,
@@ -69,7 +69,7 @@ def scaffold(
 
     Args:
         connector: the connector to assume; None takes it from the events.
-        keys: table (with or without schema or database) → key columns, for tables whose messages have no key.
+        keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
 
     Raises:
         LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
@@ -78,7 +78,8 @@ def scaffold(
     done = Scaffolded()
     known = declared_tables(system, models)
     used = set[str]()
-    seen = observe(spark, system, connector, above_batch)
+    modelled = {topic for declared in known.values() for topic in declared.table.topics}
+    seen = observe(spark, system, connector, above_batch, modelled)
     wanted = {table.identity: _wanted_key(table, keys, used) for table in seen}
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
@@ -198,47 +199,71 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
     return found
 
 
-def observe(spark: SparkSession, system: str, connector: str | None, above_batch: int) -> list[TableSeen]:
+# A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
+HAS_SCHEMA = r"""(value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"' and contains(value, '"payload":'))"""
+# Records that carry no row and would tell nothing of their table: truncates, heartbeats of Huawei CDL.
+WITHOUT_ROW = " or ".join(f"contains(value, '{member}')" for member in ('"op":"t"', '"op": "t"', '"unique":null', '"unique": null'))
+
+
+def observe(
+    spark: SparkSession, system: str, connector: str | None, above_batch: int, modelled: set[str] | None = None
+) -> list[TableSeen]:
     """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them.
 
     One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+
+    Args:
+        modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
+            rejected there.
     """
     bronze = f"bronze.`{system}`"
     member = "'\"payload\":'"
     is_event = f"batch > {above_batch} and topic is not null and value is not null"
-    has_schema = "startswith(value, '{\"schema\":')"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
-    image = "coalesce(get_json_object(value, '$.after'), get_json_object(value, '$.payload.after'))"
+    images = ("$.after", "$.payload.after", "$.payload.data")
+    image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
     shapes = spark.sql(
         f"""
-        select topic, any_value(if(value like '%"op":"t"%', null, value), true) as value, any_value(key, true) as key
+        select topic, any_value(if({WITHOUT_ROW}, null, value), true) as value, any_value(key, true) as key
         from {bronze}
-        where {is_event} and {has_schema}
+        where {is_event} and {HAS_SCHEMA}
         group by topic, xxhash64(substring_index(value, {member}, 1), {key_shape})
         union all
         select topic, any_value(value) as value, any_value(key, true) as key
         from {bronze}
-        where {is_event} and not {has_schema}
+        where {is_event} and not {HAS_SCHEMA}
         group by topic, xxhash64(cast(json_object_keys({image}) as string), {key_shape})
         """
     ).collect()
     events = [(row.topic, row.value, row.key) for row in shapes]
-    plain_topics = spark.sql(f"select distinct topic from {bronze} where {is_event} and not {has_schema}").collect()
+    plain_topics = spark.sql(
+        f"select distinct topic from {bronze} where batch > {above_batch} and value is not null and not {HAS_SCHEMA}"
+    ).collect()
     for row in plain_topics:
-        rows = spark.table(bronze).where(f"{is_event} and not {has_schema}").where(F.col("topic") == row.topic)
+        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null and not {HAS_SCHEMA}")
+        rows = rows.where(F.col("topic").eqNullSafe(row.topic))
         events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
-    return _tables(events, connector, system)
+    return _tables(events, connector, system, modelled or set())
 
 
-def _tables(events: list[tuple[str, str, str | None]], connector: str | None, system: str) -> list[TableSeen]:
+def _tables(
+    events: list[tuple[str | None, str, str | None]], connector: str | None, system: str, modelled: set[str]
+) -> list[TableSeen]:
     tables: dict[tuple[str, ...], TableSeen] = {}
+    dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     ddl: dict[tuple[str, ...], dict[str, Any]] = {}
+    foreign: dict[str | None, str] = {}
     for topic, text, key in events:
         value = parsed(text)
         if not isinstance(value, dict):
             continue
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
+        if format_name := foreign_format(payload):
+            foreign[topic] = format_name
+            continue
+        if topic is None:
+            continue
         if isinstance(payload.get("tableChanges"), list):
             for change in payload["tableChanges"]:
                 _note_ddl(change, ddl)
@@ -254,6 +279,7 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
                 f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and {dialect.connector!r}. "
                 "Give each connector's events a SYSTEM of their own."
             )
+        dialects.setdefault(identity, dialect)
         table.topics.add(topic)
         columns = columns_of_schema(value.get("schema"), dialect.after, dialect.before)
         if columns:
@@ -263,11 +289,14 @@ def _tables(events: list[tuple[str, str, str | None]], connector: str | None, sy
         for image in (payload.get(dialect.after), payload.get(dialect.before) if table.columns else None):
             if isinstance(image, dict):
                 rows.setdefault(identity, []).append(image)
-        columns_of_key = key_columns(parsed(key)) or key_columns(dialect.key(payload))
+        columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
         if columns_of_key:
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
+    read = modelled | {topic for table in tables.values() for topic in table.topics}
+    refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     for identity, table in tables.items():
         _complete(table, rows.get(identity, []), ddl.get(identity), tables)
+        table.columns = dialects[identity].columns(table.columns)
     return [tables[identity] for identity in sorted(tables)]
 
 
@@ -313,7 +342,8 @@ def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
 
 
 def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:
-    for name in (table.name, table.identity[-1]):
+    for at in range(len(table.identity)):
+        name = ".".join(table.identity[at:])
         if name in keys:
             used.add(name)
             missing = [key for key in keys[name] if key not in table.columns]

@@ -63,6 +63,10 @@ PLAIN_TYPES = {
 }
 
 
+# Names that some writers give to a text, compared in lower case; the same names by another type are in SEMANTIC_TYPES.
+TEXT_TYPES = {"decimal": "string", "timestamp": "TimestampText", "date": "string", "time": "string"}
+
+
 @dataclass
 class TableSeen:
     """A table of the source as landed events show it."""
@@ -89,6 +93,8 @@ def column_type(schema: Any, nesting: int = 0) -> str:
     parameters = parameters if isinstance(parameters, dict) else {}
     name = str(schema.get("name") or "").rsplit(".", 1)[-1]
     source_type = str(parameters.get("__debezium.source.column.type", "")).upper()
+    if kind == "string" and name.lower() in TEXT_TYPES:
+        return TEXT_TYPES[name.lower()]
     if name == "Decimal":
         return _with_numbers(name, parameters.get("connect.decimal.precision", 38), parameters.get("scale", 0))
     if name == "Bits":
@@ -111,9 +117,11 @@ INTEGERS = ["int16", "int32", "int64"]
 
 
 def wider_type(one: str, other: str) -> str:
-    """The integer type that holds both; otherwise the first, and events of the second are rejected with a reason."""
+    """The type that holds both, where there is one; otherwise the first, and events of the second are rejected with a reason."""
     if one in INTEGERS and other in INTEGERS:
         return max(one, other, key=INTEGERS.index)
+    if {one, other} == {"Timestamp", "TimestampText"}:
+        return "TimestampText"
     return one
 
 

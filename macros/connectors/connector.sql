@@ -3,7 +3,7 @@
     gives the capabilities below; it is chosen by name here, so dbt sees every edge.
 -#}
 {% macro connector_names() -%}
-    {{ return(['generic', 'mariadb', 'mysql', 'postgresql']) }}
+    {{ return(['generic', 'huawei_cdl', 'lindorm', 'mariadb', 'mysql', 'postgresql']) }}
 {%- endmacro %}
 
 
@@ -11,6 +11,8 @@
 {% macro debezium_connector(connector) -%}
     {%- if connector == 'postgresql' -%} {{ return(postgresql_connector()) }}
     {%- elif connector in ('mysql', 'mariadb') -%} {{ return(mysql_connector()) }}
+    {%- elif connector == 'huawei_cdl' -%} {{ return(huawei_cdl_connector()) }}
+    {%- elif connector == 'lindorm' -%} {{ return(lindorm_connector()) }}
     {%- elif connector == 'generic' -%} {{ return(generic_connector()) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(
@@ -30,7 +32,7 @@
       `{"value": …, "set": …}`; `flat`: the columns are members of the value itself; `document`: a text of JSON,
     - source: the members of `source` that are read, as texts,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
-    - before, after: the members that hold the row images,
+    - before, after: the member that holds the row image, or a list of members of which the first that is there counts,
     - op: the operation as Debezium's letter (c, r, u, d, t, m),
     - snapshot: the mark of `source.snapshot`,
     - position: the place in the source's log, as text that sorts in the source's order; NULL where it should be
@@ -38,10 +40,12 @@
     - table: the names that identify the table inside an event, outermost first,
     - changed_at: milliseconds of the change in the source,
     - transaction_id: the transaction's own name,
-    - key: a struct with the key columns inside the value, or none; it is read where the record has no key,
+    - key: the member of the value that holds the key of the row as it was, or none. Where there is one it counts before the
+      record's own key,
     - left_out: how an event says that it leaves out a value that the row keeps. `never`; `placeholder`: Debezium's text in
-      its place; `unset`: the cell is null or not set; `listed`: an array of names in `left_out_columns`,
-    - left_out_columns: that array, or none,
+      its place; `unset`: the cell is null or not set; `listed`: the placeholder, or no value for a column that is in
+      `left_out_columns`,
+    - left_out_columns: an array of names, all of which have to be columns, or none,
     - splits_key_changes: whether `before` of an update may hold invented keys, so that only a delete and a create tell of
       a changed key, and another key in `before` rejects the update; otherwise such an update stands for both,
     - tombstone_deletes: whether a record without a value is a delete,
@@ -59,7 +63,7 @@
         'snapshot': '_event.payload.source.snapshot',
         'position': "''",
         'table': [],
-        'changed_at': 'coalesce(_event.payload.source.ts_ms, _event.payload.ts_ms)',
+        'changed_at': "coalesce(nullif(_event.payload.source.ts_ms, '0'), _event.payload.ts_ms)",
         'transaction_id': '_event.payload.transaction.id',
         'key': none,
         'left_out': 'never',

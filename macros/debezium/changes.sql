@@ -32,6 +32,9 @@ opened as (
         *,
         coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
         {{ c.position }} as _source_position,
+        {%- if c.left_out_columns %}
+        {{ c.left_out_columns }} as _left_out,
+        {%- endif %}
         {{ c.op }} as _event_op
     from parsed
 
@@ -187,8 +190,12 @@ parsed as (
     {%- set members = [
         'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'historyRecord: string',
     ] + c.fields -%}
-    {%- do members.append(c.before ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
-    {%- do members.append(c.after ~ ': struct<' ~ after | join(', ') ~ '>') -%}
+    {%- for member in _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
+        {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
+    {%- endfor -%}
+    {%- for member in _image_members(c, 'after') -%}
+        {%- do members.append(quoted(member) ~ ': struct<' ~ after | join(', ') ~ '>') -%}
+    {%- endfor -%}
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
 {%- endmacro %}
 
@@ -199,28 +206,55 @@ parsed as (
 {%- endmacro %}
 
 
+{#- The members of the value that hold an image, `before` or `after`. -#}
+{% macro _image_members(c, image) -%}
+    {{ return([c[image]] if c[image] is string else c[image]) }}
+{%- endmacro %}
+
+
+{#- An image as a struct; of several members the first that is there. -#}
+{% macro _image(c, image) -%}
+    {%- set found = [] -%}
+    {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
+    {{ found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')' }}
+{%- endmacro %}
+
+
 {#- The JSON value of a column in an image, `before` or `after`. -#}
 {% macro _member(c, image, name, json) -%}
-    {%- set value = '_event.payload.' ~ c[image] ~ '.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else '') -%}
+    {{ _json_value(_image(c, image) ~ '.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else ''), json) }}
+{%- endmacro %}
+
+
+{% macro _json_value(value, json) -%}
     {{ 'if(is_variant_null(' ~ value ~ '), null, ' ~ value ~ ')' if json == 'variant' else value }}
 {%- endmacro %}
 
 
+{#- The JSON value of a key column in the row as it was: of `before`, else of the connector's own member. -#}
+{% macro _old_key_value(c, name, json) -%}
+    {%- set before = _member(c, 'before', name, json) -%}
+    {%- if c.key and c.key not in _image_members(c, 'before') -%}
+        coalesce({{ before }}, {{ _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) }})
+    {%- else -%}
+        {{ before }}
+    {%- endif -%}
+{%- endmacro %}
+
+
 {#-
-    The JSON value of a column. A delete has key columns only, from the Kafka key, else from the event: other
-    columns of a partial `before` are invented by Debezium.
+    The JSON value of a column. A delete has key columns only, from the Kafka key, else from the event (the other way
+    round where the connector names a member for it): other columns of a partial `before` are invented by Debezium.
 -#}
 {% macro _image_value(c, name, type, keys, has_two_halves) -%}
     {%- set after = _member(c, 'after', name, type.json) -%}
-    {%- set before = _member(c, 'before', name, type.json) -%}
     {%- if name in keys -%}
-        {%- set found = [_key_value(name, type, keys)] -%}
-        {%- if c.key -%} {%- do found.append(c.key ~ '.' ~ quoted(name)) -%} {%- endif -%}
-        {%- do found.append(before) -%}
-        {%- set old = 'coalesce(' ~ found | join(', ') ~ ')' -%}
+        {%- set before = _old_key_value(c, name, type.json) -%}
+        {%- set found = [_key_value(name, type, keys), before] -%}
+        {%- set old = 'coalesce(' ~ (found | reverse if c.key else found) | join(', ') ~ ')' -%}
         if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
     {%- else -%}
-        if(_op = 'd', {{ 'null' if keys else before }}, {{ after }})
+        if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json) }}, {{ after }})
     {%- endif -%}
 {%- endmacro %}
 
@@ -229,7 +263,7 @@ parsed as (
 {% macro _key_has_changed(c, names, types, keys) -%}
     {%- for name in keys -%}
         {%- set json = types[names.index(name)].json -%}
-        {%- set before, after = _member(c, 'before', name, json), _member(c, 'after', name, json) -%}
+        {%- set before, after = _old_key_value(c, name, json), _member(c, 'after', name, json) -%}
         {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}
@@ -297,10 +331,13 @@ parsed as (
         when _op is null then 'not_an_envelope'
         when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
         {{ c.reject }}
+        {%- if c.left_out_columns %}
+        when size(array_except(_left_out, array({{ _literals(names) }}))) > 0 then 'unknown_left_out_column'
+        {%- endif %}
         when _position is null then 'no_position'
         when _op = 't' then if(key is null, null, 'truncate_with_key')
         when _corrupt is not null then 'value_of_wrong_type'
-        when _op <> 'd' and _event.payload.{{ c.after }} is null then 'no_after_image'
+        when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
         {%- endfor %}
@@ -346,10 +383,11 @@ parsed as (
     {%- elif c.left_out == 'placeholder' -%}
         {{ return(type.omitted) }}
     {%- elif c.left_out == 'unset' -%}
-        {%- set cell = '_event.payload.' ~ c.after ~ '.' ~ quoted(name) -%}
+        {%- set cell = _image(c, 'after') ~ '.' ~ quoted(name) -%}
         {{ return("(_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true)))") }}
     {%- elif c.left_out == 'listed' -%}
-        {{ return("(_op <> 'd' and coalesce(array_contains(" ~ c.left_out_columns ~ ", " ~ literal(name) ~ "), false))") }}
+        {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
+        {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}
