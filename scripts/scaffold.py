@@ -80,7 +80,7 @@ def scaffold(
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     seen = observe(spark, system, connector, above_batch, modelled)
-    wanted = {table.identity: _wanted_key(table, keys, used) for table in seen}
+    wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
@@ -341,16 +341,15 @@ def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
         ddl[names] = change["table"]
 
 
-def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:
+def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, list[str]], used: set[str]) -> list[str]:
+    columns = {**(declared.table.columns if declared else {}), **table.columns}
     for at in range(len(table.identity)):
         name = ".".join(table.identity[at:])
         if name in keys:
             used.add(name)
-            missing = [key for key in keys[name] if key not in table.columns]
-            if missing:
-                raise LakehouseError(
-                    f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.columns)}."
-                )
+            missing = [key for key in keys[name] if key not in columns]
+            if missing and columns:
+                raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
             return keys[name]
     return []
 

@@ -53,7 +53,7 @@
     {%- set lsn = 'try_cast(coalesce(_event.payload.source.lsn, ' ~ _huawei_cdl_property('lsn') ~ ') as decimal(20, 0))' -%}
     if(
         coalesce(upper(_event.payload.DATA_STORE), 'POSTGRES') rlike 'POSTGRES|GAUSS' or {{ _huawei_cdl_property('lsn') }} is not null,
-        concat({{ let(lsn, 'n', sortable_number('greatest(n, 0)', 20)) }}, '00000000000000000000'),
+        concat({{ let(lsn, 'n', sortable_number('if(n < 0, 0, n)', 20)) }}, '00000000000000000000'),
         concat('00000000000000000000', {{ let('try_cast(_event.payload.`TIMESTAMP` as decimal(20, 0))', 'n', sortable_number('n', 20)) }})
     )
 {%- endmacro %}
