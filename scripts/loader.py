@@ -9,8 +9,10 @@ summary, brought up to date from bronze where a loader died between the two comm
 
 import glob
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -19,8 +21,9 @@ from pyspark.sql import functions as F
 from scripts.errors import LakehouseError
 from scripts.records import Record, Taken, file_digest, read_records, text_digest
 
-CHUNK_BYTES = 128 << 20  # text of one commit, kept in memory
-FILE_BYTES = 32 << 20  # text of one data file
+CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
+FILE_BYTES = 16 << 20  # text of one data file, likewise
+HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
 ATTEMPTS = 20
 
 BRONZE_COLUMNS = """
@@ -50,8 +53,22 @@ BRONZE_PROPERTIES = {
     "write.metadata.metrics.column.headers": "none",
     "write.metadata.metrics.column.topic": "full",
     "write.metadata.metrics.column.file": "full",
+    # Values begin with the same kilobytes of schema block: comparing them for a minimum costs as much as writing them.
+    "write.parquet.stats-enabled.column.key": "false",
+    "write.parquet.stats-enabled.column.value": "false",
+    "write.parquet.dict-encoding-enabled.column.value": "false",
     "commit.retry.num-retries": "20",
 }
+LEDGER_COLUMNS = """
+    file string,
+    bytes bigint comment 'Bytes taken of the uncompressed file',
+    lines bigint comment 'Lines taken',
+    digest string comment 'Digest of the bytes taken',
+    file_digest string comment 'Digest of the file as it stood when all of it was taken',
+    batch bigint comment 'The batch that took the file so far, or the newest one where nothing in it was new',
+    offsets array<struct<topic: string, partition: int, offset: bigint>>
+        comment 'Highest offsets up to the batch, in the first of its rows; null where nothing was new'
+"""
 ARROW_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -59,6 +76,7 @@ ARROW_SCHEMA = pa.schema(
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", "UTC")),
         ("key", pa.string()),
+        ("head", pa.int32()),
         ("value", pa.string()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         ("file", pa.string()),
@@ -68,6 +86,20 @@ ARROW_SCHEMA = pa.schema(
         ("raw", pa.binary()),
     ]
 )
+LEDGER_SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("bytes", pa.int64()),
+        ("lines", pa.int64()),
+        ("digest", pa.string()),
+        ("file_digest", pa.string()),
+        ("batch", pa.int64()),
+        ("offsets", pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))),
+    ]
+)
+
+Place = tuple[str | None, int | None]  # topic and partition
+_Row = tuple[Any, ...]  # in the order of its schema
 
 
 @dataclass
@@ -81,13 +113,93 @@ class Landed:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Chunk:
-    """Records in memory that will be one commit, and how far each file is taken once it is done."""
+    """Records that will be one commit, and how far each file is taken once it is done."""
 
-    records: list[tuple[str, Record]] = field(default_factory=list)
-    size: int = 0
-    taken: dict[str, Taken] = field(default_factory=dict)
+    records: pa.Table
+    heads: list[str]  # `head` counts from 0 in these; the value is head and `value`
+    spans: dict[Place, tuple[int, int]]  # lowest and highest offset
+    repeated: int  # records left out, as they stand in the chunk already
+    invalid: int
+    taken: dict[str, Taken]
+
+
+class _Gathering:
+    """The records of a chunk as they are read.
+
+    A value with a schema block is cut before its payload. The heads are long and few: each is kept once, and sent once.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.taken: dict[str, Taken] = {}
+        self._heads = {"": 0}
+        self._heads_size = 0
+        self._spans: dict[Place, tuple[int, int]] = {}
+        self._in_order = True
+        self._invalid = 0
+        self._rows: dict[str, list[_Row]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, file: str, record: Record) -> None:
+        if record.offset is not None:
+            place = (record.topic, record.partition)
+            low, high = self._spans.get(place, (record.offset, -1))
+            self._in_order &= record.offset > high
+            self._spans[place] = (min(low, record.offset), max(high, record.offset))
+        self._invalid += record.error is not None
+        head, value = self._cut(record.value)
+        timestamp = None if record.timestamp is None else record.timestamp * 1000
+        row = (*record[:3], timestamp, record.key, head, value, record.headers, file, *record[7:])
+        size = 64 + len(value or "") + len(record.key or "") + len(record.raw or b"")
+        topic = record.topic or ""
+        self._rows.setdefault(topic, []).append(row)
+        self._sizes[topic] = self._sizes.get(topic, 0) + size
+        self.size += size
+
+    def _cut(self, value: str | None) -> tuple[int, str | None]:
+        if value is None or not value.startswith('{"schema":'):
+            return 0, value
+        end = value.find('"payload":') + 1
+        head = value[:end]
+        number = self._heads.get(head)
+        if number is None:
+            if self._heads_size + end > HEADS_BYTES:
+                return 0, value
+            number = self._heads[head] = len(self._heads)
+            self._heads_size += end
+        return number, value[end:]
+
+    def chunk(self) -> _Chunk:
+        groups = self._groups()
+        read = sum(map(len, groups))
+        if not self._in_order:
+            groups = _distinct(groups)
+        batches = []
+        for rows in groups:
+            batches.append(_arrow_batch(rows, ARROW_SCHEMA))
+            rows.clear()  # for the memory
+        records = pa.Table.from_batches(batches, ARROW_SCHEMA)
+        return _Chunk(records, list(self._heads), self._spans, read - records.num_rows, self._invalid, self.taken)
+
+    def _groups(self) -> list[list[_Row]]:
+        """The rows by data file. A large topic has its own, so that a model of one topic reads little of the others."""
+        groups: list[list[_Row]] = []
+        rest: list[_Row] = []
+        rest_size = 0
+        for topic in sorted(self._rows):
+            rows, size = self._rows.pop(topic), self._sizes[topic]
+            if size >= FILE_BYTES // 2:
+                step = -(-len(rows) // max(1, round(size / FILE_BYTES)))
+                groups += [rows[at : at + step] for at in range(0, len(rows), step)]
+                continue
+            if rest and rest_size + size > FILE_BYTES:
+                groups.append(rest)
+                rest, rest_size = [], 0
+            rest += rows
+            rest_size += size
+        return [*groups, rest] if rest else groups
 
 
 def event_files(events: str) -> list[Path]:
@@ -126,21 +238,20 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
     landed = Landed()
     for _ in range(ATTEMPTS):
         snapshot, batch = _table_state(spark, table)
-        ledger = _read_ledger(spark, system, batch)
+        ledger, newest = _read_ledger(spark, system, batch)
         try:
             seen: dict[str, Taken] = {}  # files of which nothing was new
-            for chunk in _chunks(files, ledger, landed):
-                committed = _commit(spark, table, chunk, batch + 1, snapshot, landed)
+            for chunk in _read_ahead(_chunks(files, ledger, landed)):
                 seen.update(chunk.taken)
-                if committed is None:
+                if not _commit(spark, table, chunk, batch + 1, snapshot, newest, landed):
                     continue
-                batch, snapshot = batch + 1, committed
+                batch += 1
                 landed.batches.append(batch)
                 say(f"{system}: {landed.records:,} records landed")
-                _write_ledger(spark, system, batch, seen)
+                _write_ledger(spark, system, batch, seen, newest)
                 seen = {}
             if seen:
-                _write_ledger(spark, system, batch, seen)
+                _write_ledger(spark, system, batch, seen, None)
         except _OtherLoader:
             continue
         landed.notes = list(dict.fromkeys(landed.notes))  # those of an attempt that was refused come again
@@ -150,16 +261,12 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
 
 def create_bronze(spark: SparkSession, system: str) -> None:
     """Create the bronze table and the ledger of a system where they are missing."""
-    spark.sql("create namespace if not exists bronze")
-    names = {row.tableName for row in spark.sql("show tables in bronze").collect()}
+    if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
+        return
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
-    if system not in names:
-        spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
-    if f"{system}__files" not in names:
-        spark.sql(
-            f"create table if not exists bronze.`{system}__files` (file string, bytes bigint, lines bigint, digest string, "
-            "file_digest string, batch bigint) using iceberg"
-        )
+    spark.sql("create namespace if not exists bronze")
+    spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
+    spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
 
 
 class _OtherLoader(Exception):
@@ -176,26 +283,36 @@ def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
     return snapshot, batch or 0
 
 
-def _read_ledger(spark: SparkSession, system: str, batch: int) -> dict[str, Taken]:
-    """What has landed of each file up to `batch`."""
-    files = spark.sql(
-        f"select file, max_by(struct(bytes, lines, digest, file_digest, batch), struct(batch, bytes)) as entry, "
-        f"collect_set(batch) as batches "
-        f"from bronze.`{system}__files` where batch <= {batch} group by file"
-    ).collect()
-    ledger = {row.file: Taken(row.entry.bytes, row.entry.lines, row.entry.digest, row.entry.file_digest) for row in files}
-    newest = {row.file: row.entry.batch for row in files}
-    known = {number for row in files for number in row.batches}
-    missing = [str(number) for number in range(1, batch + 1) if number not in known]
+def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str, Taken], dict[Place, int]]:
+    """What has landed up to `batch`: how far each file is taken, and the highest offset of each partition."""
+    files: dict[str, Taken] = {}
+    newest: dict[Place, int] = {}
+    at: dict[str, tuple[int, int]] = {}
+    known = {0}
+    columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
+    for row in spark.sql(f"select {columns} from bronze.`{system}__files` where batch <= {batch}").collect():
+        if (row.batch, row.bytes) > at.get(row.file, (-1, -1)):
+            at[row.file] = (row.batch, row.bytes)
+            files[row.file] = Taken(row.bytes, row.lines, row.digest, row.file_digest)
+        if row.is_commit:
+            known.add(row.batch)
+    for row in spark.sql(f"select inline(offsets) from bronze.`{system}__files` where batch = {max(known)}").collect():
+        newest[row.topic, row.partition] = row.offset
+    missing = set(range(1, batch + 1)) - known
     if missing:  # a loader died between its two commits, or is between them now
-        ahead = spark.sql(
-            f"select file, max(struct(batch, line as lines, line_end as bytes)) as entry from bronze.`{system}` "
-            f"where batch in ({', '.join(missing)}) and file is not null group by file"
-        ).collect()
-        for row in ahead:
-            if row.entry.batch > newest.get(row.file, 0):
-                ledger[row.file] = _recovered(row.file, row.entry)
-    return ledger
+        landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
+        entry = F.max(F.struct("batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes"))).alias("entry")
+        for row in landed.where("file is not null").groupBy("file").agg(entry).collect():
+            if row.entry.batch > at.get(row.file, (0, 0))[0]:
+                files[row.file] = _recovered(row.file, row.entry)
+        highest = F.max("offset").alias("highest")
+        for row in landed.where("offset is not null").groupBy("topic", "partition").agg(highest).collect():
+            _raise(newest, (row.topic, row.partition), row.highest)
+    return files, newest
+
+
+def _raise(newest: dict[Place, int], place: Place, offset: int) -> None:
+    newest[place] = max(offset, newest.get(place, -1))
 
 
 def _recovered(file: str, entry: Row) -> Taken:
@@ -204,10 +321,19 @@ def _recovered(file: str, entry: Row) -> Taken:
     return Taken(entry.bytes, entry.lines, seen or "gone")
 
 
+def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
+    """The chunks, each of which is read while Spark commits the one before it."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = reader.submit(next, chunks, None)
+            yield chunk
+
+
 def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
     """The new records of the files in pieces of about `CHUNK_BYTES`, without repeating what the ledger has."""
     whole = {taken.whole: file for file, taken in ledger.items() if taken.whole}
-    chunk = _Chunk()
+    chunk = _Gathering()
     for path in files:
         name = str(path)
         taken = ledger.get(name, Taken())
@@ -228,10 +354,9 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
             if chunk.size >= CHUNK_BYTES:  # and there is more: no chunk is empty
                 if last is not None:
                     _take(chunk, path, last, "")
-                yield chunk
-                chunk = _Chunk()
-            chunk.records.append((name, record))
-            chunk.size += record.end - (last.end if last else taken.bytes)
+                yield chunk.chunk()
+                chunk = _Gathering()
+            chunk.add(name, record)
             last = record
         if last is None and not taken.bytes:
             landed.notes.append(f"{path}: no complete line yet")
@@ -241,37 +366,41 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
             if last.end < text_size and path.suffix not in (".gz", ".zst"):
                 landed.notes.append(f"{path}: {text_size - last.end} bytes at the end are no complete record yet")
     if chunk.taken:
-        yield chunk
+        yield chunk.chunk()
 
 
-def _take(chunk: _Chunk, path: Path, last: Record, whole: str) -> None:
+def _take(chunk: _Gathering, path: Path, last: Record, whole: str) -> None:
     seen = text_digest(path, last.end)
     if seen is None:
         raise LakehouseError(f"{path}: the file became shorter while it was read. Run again when it is complete.")
     chunk.taken[str(path)] = Taken(last.end, last.line, seen, whole)
 
 
-def _commit(spark: SparkSession, table: str, chunk: _Chunk, batch: int, snapshot: int | None, landed: Landed) -> int | None:
-    """Commit the chunk as `batch` and return the snapshot; None where bronze holds all of it already.
+def _commit(
+    spark: SparkSession,
+    table: str,
+    chunk: _Chunk,
+    batch: int,
+    snapshot: int | None,
+    newest: dict[Place, int],
+    landed: Landed,
+) -> bool:
+    """Commit the chunk as `batch` and raise `newest`; False where bronze holds all of it already.
+
+    `snapshot` is any at which `batch` was not yet there.
 
     Raises:
         _OtherLoader: somebody else has committed that batch.
     """
-    records, repeated = _distinct(chunk.records)
-    frame = spark.createDataFrame(_arrow_table(records))
-    repeated_before = _landed_before(spark, table, frame, records) if snapshot is not None else None
-    if repeated_before is not None:
-        count = frame.count()
-        frame = repeated_before
-        kept = frame.count()
-        repeated += count - kept
-    else:
-        kept = len(records)
+    records = _not_landed(spark, table, chunk, newest)
+    kept = records.num_rows
+    repeated = chunk.repeated + chunk.records.num_rows - kept
     if not kept:
         landed.repeated += repeated
-        return None
+        return False
     writer = (
-        frame.withColumn("batch", F.lit(batch).cast("bigint"))
+        _frame(spark, records, chunk.heads)
+        .withColumn("batch", F.lit(batch).cast("bigint"))
         .withColumn("landed_at", F.current_timestamp())
         .writeTo(table)
         .option("isolation-level", "serializable")
@@ -285,121 +414,66 @@ def _commit(spark: SparkSession, table: str, chunk: _Chunk, batch: int, snapshot
         if "ValidationException" in str(error) or "Found conflicting files" in str(error):
             raise _OtherLoader from error
         raise
-    landed.repeated += repeated
     landed.records += kept
-    landed.invalid += sum(1 for _, record in records if record.error)
-    rows = spark.sql(
-        f"select snapshot_id from {table}.snapshots where summary['cdc-batch'] = '{batch}' order by committed_at desc limit 1"
-    ).collect()
-    return int(rows[0].snapshot_id)
+    landed.repeated += repeated
+    landed.invalid += chunk.invalid
+    for place, (_, high) in chunk.spans.items():
+        _raise(newest, place, high)
+    return True
 
 
-def _distinct(records: list[tuple[str, Record]]) -> tuple[list[tuple[str, Record]], int]:
-    """Records without those that repeat coordinates, key and value of an earlier one; and how many were left out."""
-    newest: dict[tuple[str | None, int | None], int] = {}
-    for _, record in records:
-        if record.offset is not None:
-            place = (record.topic, record.partition)
-            if record.offset <= newest.get(place, -1):
-                break
-            newest[place] = record.offset
-    else:
-        return records, 0
-    seen: set[tuple[str | None, int | None, int, str | None, str | None]] = set()
-    kept = []
-    for name, record in records:
-        if record.offset is not None:
-            identity = (record.topic, record.partition, record.offset, record.key, record.value)
-            if identity in seen:
-                continue
-            seen.add(identity)
-        kept.append((name, record))
-    return kept, len(records) - len(kept)
+def _frame(spark: SparkSession, records: pa.Table, heads: list[str]) -> DataFrame:
+    head = F.get(F.array(*map(F.lit, heads)), F.col("head"))
+    return spark.createDataFrame(records).withColumn("value", F.concat(head, "value")).drop("head")
 
 
-def _landed_before(spark: SparkSession, table: str, frame: DataFrame, records: list[tuple[str, Record]]) -> DataFrame | None:
-    """`frame` without the records that bronze holds, by coordinates and content; None where it holds none."""
-    ranges: dict[str, tuple[int, int]] = {}
-    for _, record in records:
-        if record.offset is not None and record.topic is not None:
-            low, high = ranges.get(record.topic, (record.offset, record.offset))
-            ranges[record.topic] = (min(low, record.offset), max(high, record.offset))
-    if not ranges:
-        return None
-    lowest = min(low for low, _ in ranges.values())
-    highest = max(high for _, high in ranges.values())
-    old = (
-        spark.table(table)
-        .where(F.col("offset").between(lowest, highest) & F.col("topic").isin(*ranges))
-        .select("topic", "partition", "offset", F.xxhash64("key", "value").alias("content"))
-    )
-    if not old.limit(1).collect():
-        return None
-    return (
-        frame.withColumn("content", F.xxhash64("key", "value"))
-        .join(old, ["topic", "partition", "offset", "content"], "left_anti")
-        .drop("content")
-        .select(*ARROW_SCHEMA.names)
-    )
+def _not_landed(spark: SparkSession, table: str, chunk: _Chunk, newest: dict[Place, int]) -> pa.Table:
+    """The records of the chunk that bronze does not hold, by coordinates and content.
+
+    Bronze is read only where an offset is not above all that have landed, and there in one range of offsets, so that
+    Iceberg leaves out most files unread.
+    """
+    again = {place: span for place, span in chunk.spans.items() if span[0] <= newest.get(place, -1)}
+    if not again:
+        return chunk.records
+    topics = {topic for topic, _ in again}
+    lowest, highest = min(low for low, _ in again.values()), max(high for _, high in again.values())
+    old = spark.table(table).where(F.col("topic").isin(*topics) & F.col("offset").between(lowest, highest))
+    identity = ["topic", "partition", "offset", F.xxhash64("key", "value").alias("content")]
+    new = _frame(spark, chunk.records, chunk.heads).select("file", "line", *identity)
+    found = new.join(old.select(*identity), ["topic", "partition", "offset", "content"], "left_semi").select("file", "line")
+    landed = {(row.file, row.line) for row in found.collect()}
+    lines = zip(chunk.records["file"].to_pylist(), chunk.records["line"].to_pylist(), strict=True)
+    return chunk.records.filter(pa.array([line not in landed for line in lines], pa.bool_()))
 
 
-def _arrow_table(records: list[tuple[str, Record]]) -> pa.Table:
-    """The records as Arrow batches of one topic each where topics are large: one batch becomes one data file,
-    and a model of one topic then reads the files of that topic only."""
-    by_topic: dict[str, list[tuple[str, Record]]] = {}
-    for item in records:
-        by_topic.setdefault(item[1].topic or "", []).append(item)
-    batches: list[pa.RecordBatch] = []
-    group: list[tuple[str, Record]] = []
-    size = 0
-    for topic in sorted(by_topic):
-        topic_size = sum(_size(record) for _, record in by_topic[topic])
-        if group and size + topic_size > FILE_BYTES:
-            batches.append(_arrow_batch(group))
-            group, size = [], 0
-        for item in by_topic[topic]:
-            group.append(item)
-            size += _size(item[1])
-            if size >= FILE_BYTES:
-                batches.append(_arrow_batch(group))
-                group, size = [], 0
-    if group:
-        batches.append(_arrow_batch(group))
-    return pa.Table.from_batches(batches, ARROW_SCHEMA)
+def _distinct(groups: list[list[_Row]]) -> list[list[_Row]]:
+    """Rows without those that repeat coordinates, key and value of an earlier one."""
+    seen: set[_Row] = set()
+    kept: list[list[_Row]] = []
+    for rows in groups:
+        kept.append([])
+        for row in rows:
+            if row[2] is not None:
+                identity = (*row[:3], *row[4:7])
+                if identity in seen:
+                    continue
+                seen.add(identity)
+            kept[-1].append(row)
+    return kept
 
 
-def _size(record: Record) -> int:
-    return 64 + len(record.value or "") + len(record.key or "") + len(record.raw or b"")
+def _arrow_batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in columns], schema=schema)
 
 
-def _arrow_batch(items: list[tuple[str, Record]]) -> pa.RecordBatch:
-    records = [record for _, record in items]
-    columns = [
-        [record.topic for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [None if record.timestamp is None else record.timestamp * 1000 for record in records],
-        [record.key for record in records],
-        [record.value for record in records],
-        [_header_structs(record) for record in records],
-        [name for name, _ in items],
-        [record.line for record in records],
-        [record.end for record in records],
-        [record.error for record in records],
-        [record.raw for record in records],
-    ]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, ARROW_SCHEMA.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
-
-
-def _header_structs(record: Record) -> list[dict[str, object]] | None:
-    if record.headers is None:
-        return None
-    return [{"key": name, "value": content} for name, content in record.headers]
-
-
-def _write_ledger(spark: SparkSession, system: str, batch: int, taken: dict[str, Taken]) -> None:
-    rows = [(file, entry.bytes, entry.lines, entry.digest, entry.whole, batch) for file, entry in taken.items()]
-    names = ["file", "bytes", "lines", "digest", "file_digest", "batch"]
-    columns = [pa.array(list(column)) for column in zip(*rows, strict=True)]
-    spark.createDataFrame(pa.table(dict(zip(names, columns, strict=True)))).writeTo(f"bronze.`{system}__files`").append()
+def _write_ledger(spark: SparkSession, system: str, batch: int, taken: dict[str, Taken], newest: dict[Place, int] | None) -> None:
+    """Note how far the files are taken; `newest` are the highest offsets up to `batch`, None where nothing was committed."""
+    offsets: list[Any] = [None if newest is None else []] * len(taken)
+    if newest is not None:
+        offsets[0] = [(*place, offset) for place, offset in newest.items()]
+    entries = zip(taken.items(), offsets, strict=True)
+    rows = [(file, to.bytes, to.lines, to.digest, to.whole, batch, highest) for (file, to), highest in entries]
+    frame = spark.createDataFrame(pa.Table.from_batches([_arrow_batch(rows, LEDGER_SCHEMA)]))
+    frame.writeTo(f"bronze.`{system}__files`").append()

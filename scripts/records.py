@@ -186,15 +186,19 @@ def _topic(value: dict[str, Any]) -> str | None:
     """The topic that Debezium would have used for a bare value: prefix, database or schema, table.
 
     Source: Debezium documentation, "Topic names": `<prefix>.<schema>.<table>` (PostgreSQL),
-    `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle).
+    `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle). Writers
+    that name no prefix have what else they say of the table (Lindorm; Huawei CDL JSON, which has no `source`).
     """
     payload = value.get("payload", value)
-    source = payload.get("source") if isinstance(payload, dict) else None
-    if not isinstance(source, dict):
+    if not isinstance(payload, dict):
         return None
-    has_database = source.get("connector") != "postgresql"
-    parts = [source.get("name"), source.get("db") if has_database else None, source.get("schema")]
-    parts.append(source.get("table") or source.get("collection"))
+    source = payload.get("source")
+    if isinstance(source, dict):
+        has_database = source.get("connector") != "postgresql"
+        parts = [source.get("name"), source.get("db") if has_database else None, source.get("namespace"), source.get("schema")]
+        parts.append(source.get("table") or source.get("collection"))
+    else:
+        parts = [payload.get("SEG_OWNER"), payload.get("TABLE_NAME")] if "OPERATION" in payload else []
     names = [part for part in parts if isinstance(part, str) and part]
     return ".".join(names) or None
 
@@ -275,7 +279,7 @@ def _is_object(text: bytes) -> bool:
 
 
 def _open(path: Path) -> IO[bytes]:
-    file = path.open("rb")
+    file = io.BufferedReader(path.open("rb", buffering=0), 1 << 20)
     magic = file.peek(4)[:4]
     if magic.startswith(GZIP_MAGIC):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
@@ -323,6 +327,9 @@ def _block(file: IO[bytes], size: int, path: Path) -> bytes:
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """Lines with their newline; the last one may be without."""
+    if isinstance(file, io.BufferedReader):
+        yield from file
+        return
     rest: list[bytes] = []  # joined once: a long line comes in thousands of blocks
     while block := _block(file, 1 << 20, path):
         first, *others = block.split(b"\n")

@@ -1,12 +1,14 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result."""
 
+import fcntl
 import hashlib
 import json
-import logging
 import os
 import sys
 import threading
-from contextlib import suppress
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,8 +100,11 @@ def main() -> int:
         record_class_archive()
         spark = session()
         dbt.join()
-        done = [_load(spark, request, files[request.system], say) for request in todo]
-        failed = _build(spark, [request.system for request in todo], done, say)
+        for request in todo:
+            _land(spark, request, files[request.system], say)
+        with _only_builder(say):
+            done = [_scaffold(spark, request, say) for request in todo]
+            failed = _build(spark, [request.system for request in todo], done, say)
         _show(spark, [request.system for request in todo], say)
         if failed:
             say(f"\n{failed} models failed; see the messages above and {log_file()}.")
@@ -110,24 +115,52 @@ def main() -> int:
         print(f"\nError: {error}", file=sys.stderr)
         return 1
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
-        logging.basicConfig(filename=log_file())
-        logging.exception("make run failed")
-        print(f"\nError: {str(error).splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
+        if _tells_of_a_full_disk(str(error)):
+            print(f"\nError: {_full_disk()}", file=sys.stderr)
+            return 1
+        with log_file().open("a", encoding="utf-8") as log:
+            log.write(traceback.format_exc())
+        lines = str(error).splitlines() or [type(error).__name__]
+        told = lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
+        print(f"\nError: {told}", file=sys.stderr)
         print(f"The full message is in {log_file()}.", file=sys.stderr)
         return 1
+
+
+def _tells_of_a_full_disk(message: str) -> bool:
+    return any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL"))
+
+
+def _full_disk() -> str:
+    return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
 
 
 def _import_dbt() -> None:
     import dbt.cli.main  # noqa: F401
 
 
-def _load(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Scaffolded:
+@contextmanager
+def _only_builder(say: Any) -> Iterator[None]:
+    """One run at a time writes models and merges: two merges of one table conflict, and the later one would fail."""
+    with (lakehouse_dir() / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another run is building in this lakehouse; waiting for it …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> None:
     landed: Landed = land_files(spark, request.system, files, say)
     for note in landed.notes:
         say(f"{request.system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
     invalid = f", {landed.invalid:,} lines are no records" if landed.invalid else ""
     say(f"{request.system}: {landed.records:,} new records in {len(files)} file(s){repeated}{invalid}")
+
+
+def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
     known = Built().state["batches"].get(request.system, 0)
     done = scaffold(spark, request.system, request.connector, request.keys, known)
     for note in done.notes:
@@ -198,6 +231,8 @@ def _dbt(arguments: list[str], say: Any) -> int:
     for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
+            if _tells_of_a_full_disk(str(node.message)):
+                raise LakehouseError(_full_disk())
             message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed

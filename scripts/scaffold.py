@@ -11,16 +11,17 @@ from typing import Any
 
 import yaml
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from scripts.dialects import Dialect, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.schema import (
-    CONNECTORS,
     TableSeen,
     columns_of_ddl,
     columns_of_schema,
     columns_of_values,
-    identity_of,
     key_columns,
+    key_of_ddl,
     parsed,
     wider_type,
 )
@@ -28,6 +29,7 @@ from scripts.spark import PROJECT
 
 SAMPLE_ROWS = 5000
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+MAX_NAME = 100  # characters of a table's name that go into the names of its files
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
 
@@ -50,8 +52,9 @@ def check_system(system: str) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A relation name for any table name: lower case, other characters as `_`."""
-    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "_"
+    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a number)."""
+    plain = re.sub(r"[^a-z0-9_]", "_", name.lower())[:MAX_NAME]
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def scaffold(
@@ -66,38 +69,89 @@ def scaffold(
 
     Args:
         connector: the connector to assume; None takes it from the events.
-        keys: table (with or without schema or database) → key columns, for tables whose messages have no key.
+        keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
 
     Raises:
-        LakehouseError: the events are of another connector than the one named, or of one that is not supported.
+        LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
+            is not what the table has or had. No file is written then.
     """
     done = Scaffolded()
     known = declared_tables(system, models)
     used = set[str]()
-    seen = observe(spark, system, connector, above_batch)
+    modelled = {topic for declared in known.values() for topic in declared.table.topics}
+    seen = observe(spark, system, connector, above_batch, modelled)
+    wanted = {table.identity: _wanted_key(table, keys, used) for table in seen}
+    for table in seen:
+        _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
     for table in seen:
-        if table.problem:
-            done.notes.append(f"{table.name}: {table.problem}; no model was written")
-            continue
-        wanted = _wanted_key(table, keys, used)
         declared = known.get(table.identity)
-        if declared is None:
-            table.keys = wanted or table.keys
+        problem = _problem(table, declared)
+        if problem:
+            done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
+        elif declared is None:
+            table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
             _describe_new(table, done)
-            declared = Declared(relation, table)
-            known[table.identity] = declared
-            _write(system, declared, models, done)
+            known[table.identity] = Declared(relation, table)
+            _write(system, known[table.identity], models, done)
         else:
-            _update(system, declared, table, wanted, models, done)
+            _update(system, declared, table, wanted[table.identity], models, done)
     done.notes += _unmodelled(spark, system, known, above_batch)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
-    if done.written:
+    if known or not (models / "bronze" / f"{system}.yml").exists():
         _write_system(system, known, models, done)
     return done
+
+
+def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str]) -> None:
+    """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
+
+    Under a narrower key two rows of the source would become one, in silence.
+    """
+    if declared and not _are_alike(declared.table.connector, seen.connector):
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for "
+            f"{declared.table.connector!r}. Give these events a SYSTEM of their own."
+        )
+    if wanted or not seen.message_keys or (declared and not declared.table.keys):
+        return
+    known = declared.table.message_keys if declared else seen.message_keys[:1]
+    other = _other_keys(seen.message_keys, known)
+    if other:
+        told = " and by ".join(", ".join(key) for key in known + other)
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
+            f"instance KEYS='{seen.name}={','.join(other[-1])}'; a table whose key changes is built anew."
+        )
+
+
+def _are_alike(one: str, other: str) -> bool:
+    return one == other or {one, other} == {"mysql", "mariadb"}
+
+
+def _other_keys(keys: list[list[str]], known: list[list[str]]) -> list[list[str]]:
+    return [key for key in keys if set(key) not in [set(other) for other in known]]
+
+
+def _problem(seen: TableSeen, declared: "Declared | None") -> str:
+    """Why models of the table cannot be written; empty where they can."""
+    columns = {**declared.table.columns, **seen.columns} if declared else seen.columns
+    if not columns:
+        return "no event carries a row"
+    marked = [name for name in (*seen.identity, *columns, *seen.topics) if re.search(r"{[{%#]|[%#}]}", name)]
+    if marked:
+        return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
+    folded: dict[str, str] = {}
+    for name in columns:
+        if not name or name.lower().startswith("_cdc_"):
+            return f"a column is named {name!r}, which {'Iceberg cannot name' if not name else 'is a name of the metadata columns'}"
+        if name.lower() in folded:
+            return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
+        folded[name.lower()] = name
+    return ""
 
 
 def _unmodelled(spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int) -> list[str]:
@@ -138,69 +192,111 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
                     set(meta["topics"]),
                     meta["columns"],
                     meta["keys"],
+                    meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
                     "declared",
                 )
                 found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table)
     return found
 
 
-def observe(spark: SparkSession, system: str, connector: str | None, above_batch: int) -> list[TableSeen]:
-    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them."""
+# A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
+HAS_SCHEMA = r"""(value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"' and contains(value, '"payload":'))"""
+# Records that carry no row and would tell nothing of their table: truncates, heartbeats of Huawei CDL.
+WITHOUT_ROW = " or ".join(f"contains(value, '{member}')" for member in ('"op":"t"', '"op": "t"', '"unique":null', '"unique": null'))
+
+
+def observe(
+    spark: SparkSession, system: str, connector: str | None, above_batch: int, modelled: set[str] | None = None
+) -> list[TableSeen]:
+    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them.
+
+    One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+
+    Args:
+        modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
+            rejected there.
+    """
     bronze = f"bronze.`{system}`"
     member = "'\"payload\":'"
-    samples = spark.sql(
+    is_event = f"batch > {above_batch} and topic is not null and value is not null"
+    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
+    images = ("$.after", "$.payload.after", "$.payload.data")
+    image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
+    shapes = spark.sql(
         f"""
-        select topic, any_value(if(value like '%"op":"t"%', null, value), true) as value, any_value(key, true) as key
+        select topic, any_value(if({WITHOUT_ROW}, null, value), true) as value, any_value(key, true) as key
         from {bronze}
-        where batch > {above_batch} and topic is not null and value is not null and startswith(value, '{{"schema":')
-        group by topic, xxhash64(substring_index(value, {member}, 1))
+        where {is_event} and {HAS_SCHEMA}
+        group by topic, xxhash64(substring_index(value, {member}, 1), {key_shape})
+        union all
+        select topic, any_value(value) as value, any_value(key, true) as key
+        from {bronze}
+        where {is_event} and not {HAS_SCHEMA}
+        group by topic, xxhash64(cast(json_object_keys({image}) as string), {key_shape})
         """
     ).collect()
-    events = [(row.topic, row.value, row.key) for row in samples]
+    events = [(row.topic, row.value, row.key) for row in shapes]
     plain_topics = spark.sql(
-        f"""
-        select distinct topic from {bronze}
-        where batch > {above_batch} and topic is not null and value is not null and not startswith(value, '{{"schema":')
-        """
+        f"select distinct topic from {bronze} where batch > {above_batch} and value is not null and not {HAS_SCHEMA}"
     ).collect()
     for row in plain_topics:
-        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null")
-        rows = rows.where(~rows.value.startswith('{"schema":') & (rows.topic == row.topic))
+        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null and not {HAS_SCHEMA}")
+        rows = rows.where(F.col("topic").eqNullSafe(row.topic))
         events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
-    return _tables(events, connector, system)
+    return _tables(events, connector, system, modelled or set())
 
 
-def _tables(events: list[tuple[str, str, str | None]], connector: str | None, system: str) -> list[TableSeen]:
+def _tables(
+    events: list[tuple[str | None, str, str | None]], connector: str | None, system: str, modelled: set[str]
+) -> list[TableSeen]:
     tables: dict[tuple[str, ...], TableSeen] = {}
+    dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     ddl: dict[tuple[str, ...], dict[str, Any]] = {}
-    ddl_key: dict[tuple[str, ...], list[str]] = {}
+    foreign: dict[str | None, str] = {}
     for topic, text, key in events:
         value = parsed(text)
         if not isinstance(value, dict):
             continue
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
-        for change in payload.get("tableChanges") or []:
-            _note_ddl(change, ddl, ddl_key)
-        source = payload.get("source")
-        if payload.get("op") not in ("c", "r", "u", "d", "C", "R", "U", "D"):
+        if format_name := foreign_format(payload):
+            foreign[topic] = format_name
             continue
-        name = _connector(source, connector, topic, system)
-        identity = identity_of(source, topic, name)
-        table = tables.setdefault(identity, TableSeen(name, identity))
+        if topic is None:
+            continue
+        if isinstance(payload.get("tableChanges"), list):
+            for change in payload["tableChanges"]:
+                _note_ddl(change, ddl)
+        dialect = dialect_of(payload, connector, topic, system)
+        if dialect is None:
+            continue
+        identity = dialect.table(payload) if dialect.table else (topic,)
+        if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event
+            continue
+        table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
+        if not _are_alike(table.connector, dialect.connector):
+            raise LakehouseError(
+                f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and {dialect.connector!r}. "
+                "Give each connector's events a SYSTEM of their own."
+            )
+        dialects.setdefault(identity, dialect)
         table.topics.add(topic)
-        columns = columns_of_schema(value.get("schema"))
+        columns = columns_of_schema(value.get("schema"), dialect.after, dialect.before)
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
             table.columns[column] = wider_type(table.columns.get(column, kind), kind)
-        for image in (payload.get("after"), payload.get("before") if table.columns else None):
+        for image in (payload.get(dialect.after), payload.get(dialect.before) if table.columns else None):
             if isinstance(image, dict):
                 rows.setdefault(identity, []).append(image)
-        if not table.keys:
-            table.keys = key_columns(parsed(key))
+        columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
+        if columns_of_key:
+            table.message_keys += _other_keys([columns_of_key], table.message_keys)
+    read = modelled | {topic for table in tables.values() for topic in table.topics}
+    refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     for identity, table in tables.items():
-        _complete(table, rows.get(identity, []), ddl.get(identity), ddl_key.get(identity, []), tables)
+        _complete(table, rows.get(identity, []), ddl.get(identity), tables)
+        table.columns = dialects[identity].columns(table.columns)
     return [tables[identity] for identity in sorted(tables)]
 
 
@@ -208,13 +304,12 @@ def _complete(
     table: TableSeen,
     rows: list[dict[str, Any]],
     ddl: dict[str, Any] | None,
-    ddl_key: list[str],
     tables: dict[tuple[str, ...], TableSeen],
 ) -> None:
     if not table.columns and ddl:
         table.columns = columns_of_ddl(ddl, rows)
         table.types_from = "DDL records"
-        table.keys = table.keys or ddl_key
+        table.keys = key_of_ddl(ddl)
     if not table.columns:
         same_topic = [other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics]
         if same_topic:
@@ -225,18 +320,11 @@ def _complete(
         table.columns.setdefault(name, kind)
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
-    if not table.columns:
-        table.problem = table.problem or "no event carries a row"
+    # A key of other names (a router's, say) identifies no row of the table.
+    table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
+    table.keys = table.message_keys[0] if table.message_keys else table.keys
     if any(key not in table.columns for key in table.keys):
         table.keys = []
-    marked = [name for name in (*table.identity, *table.columns, *table.topics) if re.search(r"{[{%#]|[%#}]}", name)]
-    if marked:
-        table.problem = f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
-    folded: dict[str, str] = {}
-    for name in table.columns:
-        if name.lower() in folded:
-            table.problem = f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
-        folded[name.lower()] = name
 
 
 def _mysql_decimal(kind: str) -> str:
@@ -247,29 +335,15 @@ def _mysql_decimal(kind: str) -> str:
     return kind
 
 
-def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]], ddl_key: dict[tuple[str, ...], list[str]]) -> None:
+def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
     if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
         ddl[names] = change["table"]
-        ddl_key[names] = change["table"].get("primaryKeyColumnNames") or []
-
-
-def _connector(source: Any, wanted: str | None, topic: str, system: str) -> str:
-    told = source.get("connector") if isinstance(source, dict) else None
-    if told and wanted and told != wanted and {told, wanted} != {"mysql", "mariadb"}:
-        raise LakehouseError(
-            f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {told!r}. "
-            "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
-        )
-    if told and told not in CONNECTORS:
-        raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(CONNECTORS)}."
-        )
-    return wanted or told or "generic"
 
 
 def _wanted_key(table: TableSeen, keys: dict[str, list[str]], used: set[str]) -> list[str]:
-    for name in (table.name, table.identity[-1]):
+    for at in range(len(table.identity)):
+        name = ".".join(table.identity[at:])
         if name in keys:
             used.add(name)
             missing = [key for key in keys[name] if key not in table.columns]
@@ -303,6 +377,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
+    other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
     if seen.types_from == "schema block":
         changed = [name for name, kind in seen.columns.items() if name in table.columns and table.columns[name] != kind]
@@ -313,7 +388,11 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
-    if not added and keys == table.keys and topics == table.topics:
+    if other_keys and not keys:
+        told = ",".join(other_keys[0])
+        done.notes.append(f"{table.name}: its messages have a key now; KEYS='{table.name}={told}' makes the change log a table")
+    accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
+    if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
         return
     before = Declared(declared.relation, TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys))
     if not _is_untouched(system, before, models):
@@ -328,7 +407,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
-    table.keys, table.topics = keys, topics
+    table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
 
 
@@ -394,11 +473,7 @@ def _properties(system: str, declared: Declared) -> str:
     table = declared.table
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)
-    columns = [
-        {"name": name, "description": f"`{kind}` in the events.", "quote": True}
-        for name, kind in table.columns.items()
-        if _plain(name) == name
-    ]
+    columns = [{"name": name, "description": f"`{kind}` in the events.", "quote": True} for name, kind in table.columns.items()]
     metadata = [
         {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
         for name in (
@@ -413,13 +488,15 @@ def _properties(system: str, declared: Declared) -> str:
         )
     ]
     held = [{"name": "_cdc_held", "description": "{{ doc('_cdc_held') }}"}]
-    meta = {
+    meta: dict[str, Any] = {
         "connector": table.connector,
         "table": list(table.identity),
         "topics": sorted(table.topics),
         "keys": list(table.keys),
         "columns": dict(table.columns),
     }
+    if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
+        meta["message_keys"] = [list(key) for key in table.message_keys]
     staging_model = {
         "name": staging,
         "description": f"Every landed record of the topics of `{source_name}`, typed: one row per record.",
@@ -455,12 +532,14 @@ def _properties(system: str, declared: Declared) -> str:
 
 def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
     """The source and the models of the system as a whole."""
-    changes = "".join(
-        f"        {_text(table.table.name)}: ref('{table.model('staging', system)}'),\n"
+    tables = "".join(
+        f"        {_text(table.table.name)}: [ref('{table.model('staging', system)}'), ref('{table.model('silver', system)}')],\n"
         for table in sorted(known.values(), key=lambda declared: declared.relation)
     )
-    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    changes = {{\n{changes}    }},\n) }}}}\n"
+    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n) }}}}\n"
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
+    ddl, transactions = f"{system}__ddl_history", f"{system}__transactions"
+    records = "{{{{ {macro}(events = source('bronze', '{system}')) }}}}\n"
     source = {
         "version": 2,
         "sources": [
@@ -476,13 +555,17 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         "models": [
             {"name": counts, "description": f"What the landed records of system `{system}` were, per table and batch."},
             {"name": rejected, "description": f"Records of system `{system}` that cannot be used, and why."},
+            {"name": ddl, "description": f"The DDL statements of system `{system}`, as its DDL records tell them."},
+            {"name": transactions, "description": f"Transactions of system `{system}`: events expected and landed."},
         ],
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
         f"bronze/{system}.yml": _yaml(source),
-        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, changes=changes),
-        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, changes=changes),
+        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
+        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, tables=tables),
+        f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
+        f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
         f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
     }
     for name, text in files.items():

@@ -5,13 +5,14 @@ system (`tableChanges`), the values. Sources: Kafka Connect's JsonConverter (sch
 documentation "Data type mappings" of each connector, and its `JsonTableChangeSerializer` for DDL records.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-CONNECTORS = ("postgresql", "mysql", "mariadb")
+MAX_NESTING = 8  # arrays in arrays that get a type; what nests deeper is kept as its JSON text
 
 # Semantic names that are read as what they hold; all others by the type that carries them.
 SEMANTIC_TYPES = {
@@ -62,6 +63,10 @@ PLAIN_TYPES = {
 }
 
 
+# Names that some writers give to a text, compared in lower case; the same names by another type are in SEMANTIC_TYPES.
+TEXT_TYPES = {"decimal": "string", "timestamp": "TimestampText", "date": "string", "time": "string"}
+
+
 @dataclass
 class TableSeen:
     """A table of the source as landed events show it."""
@@ -71,52 +76,68 @@ class TableSeen:
     topics: set[str] = field(default_factory=set)
     columns: dict[str, str] = field(default_factory=dict)  # name → Debezium type
     keys: list[str] = field(default_factory=list)
+    message_keys: list[list[str]] = field(default_factory=list)  # the sets of columns that messages are keyed by
     types_from: str = ""  # schema block, DDL records, values
-    problem: str = ""
 
     @property
     def name(self) -> str:
         return ".".join(self.identity)
 
 
-def column_type(schema: dict[str, Any]) -> str:
-    """The declared type of a column from its field in a schema block."""
+def column_type(schema: Any, nesting: int = 0) -> str:
+    """The declared type of a column from its field in a schema block; `any` where that is no schema."""
+    if not isinstance(schema, dict) or nesting > MAX_NESTING:
+        return "any"
     kind = schema.get("type", "string")
-    parameters = schema.get("parameters") or {}
+    parameters: Any = schema.get("parameters")
+    parameters = parameters if isinstance(parameters, dict) else {}
     name = str(schema.get("name") or "").rsplit(".", 1)[-1]
     source_type = str(parameters.get("__debezium.source.column.type", "")).upper()
+    if kind == "string" and name.lower() in TEXT_TYPES:
+        return TEXT_TYPES[name.lower()]
     if name == "Decimal":
-        return f"Decimal({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})"
+        return _with_numbers(name, parameters.get("connect.decimal.precision", 38), parameters.get("scale", 0))
     if name == "Bits":
-        return f"Bits({parameters.get('length', 64)})"
+        return _with_numbers(name, parameters.get("length", 64))
     if name in SEMANTIC_TYPES:
         return SEMANTIC_TYPES[name]
     if kind == "array":
-        return f"array<{column_type(schema.get('items') or {})}>"
+        return f"array<{column_type(schema.get('items') or {}, nesting + 1)}>"
     if kind == "int64" and "BIGINT" in source_type and "UNSIGNED" in source_type:
         return "uint64"
     return PLAIN_TYPES.get(str(kind), "any")
+
+
+def _with_numbers(name: str, *numbers: Any) -> str:
+    texts = [str(number) for number in numbers]
+    return f"{name}({','.join(texts)})" if all(re.fullmatch(r"-?\d{1,9}", text) for text in texts) else "any"
 
 
 INTEGERS = ["int16", "int32", "int64"]
 
 
 def wider_type(one: str, other: str) -> str:
-    """The integer type that holds both; otherwise the first, and events of the second are rejected with a reason."""
+    """The type that holds both, where there is one; otherwise the first, and events of the second are rejected with a reason."""
     if one in INTEGERS and other in INTEGERS:
         return max(one, other, key=INTEGERS.index)
+    if {one, other} == {"Timestamp", "TimestampText"}:
+        return "TimestampText"
     return one
 
 
-def columns_of_schema(schema: Any) -> dict[str, str]:
-    """Columns and types from the schema block of a value; empty where it has none."""
-    if not isinstance(schema, dict):
+def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
+    """Columns and types from the schema block of a value, which has its images in two members; empty where it has none."""
+    images = _fields(schema)
+    row = images.get(after) or images.get(before)
+    return {name: column_type(item) for name, item in _fields(row).items()}
+
+
+def _fields(struct: Any) -> dict[str, dict[str, Any]]:
+    """The fields of a struct's schema by name; empty where it is no struct."""
+    fields = struct.get("fields") if isinstance(struct, dict) else None
+    if not isinstance(fields, list):
         return {}
-    fields = {item.get("field"): item for item in schema.get("fields") or [] if isinstance(item, dict)}
-    row = fields.get("after") or fields.get("before")
-    if not row or not row.get("fields"):
-        return {}
-    return {item["field"]: column_type(item) for item in row["fields"] if "field" in item}
+    return {item["field"]: item for item in fields if isinstance(item, dict) and isinstance(item.get("field"), str)}
 
 
 def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
@@ -128,7 +149,7 @@ def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
     return {name: _widest(found - {"null"}) for name, found in kinds.items()}
 
 
-def _kind(value: Any) -> str:
+def _kind(value: Any, nesting: int = 0) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -139,8 +160,8 @@ def _kind(value: Any) -> str:
         return "double"
     if isinstance(value, str):
         return "string"
-    if isinstance(value, list):
-        return f"array<{_widest({_kind(item) for item in value} - {'null'})}>"
+    if isinstance(value, list) and nesting < MAX_NESTING:
+        return f"array<{_widest({_kind(item, nesting + 1) for item in value} - {'null'})}>"
     return "any"
 
 
@@ -157,17 +178,25 @@ def columns_of_ddl(table: dict[str, Any], rows: list[dict[str, Any]]) -> dict[st
 
     Types that depend on a handling mode follow the mode's default, or what the values show where they can.
     """
+    columns = table.get("columns")
     return {
         column["name"]: _ddl_type(column, [row[column["name"]] for row in rows if row.get(column["name"]) is not None])
-        for column in table.get("columns") or []
+        for column in (columns if isinstance(columns, list) else [])
+        if isinstance(column, dict) and isinstance(column.get("name"), str)
     }
+
+
+def key_of_ddl(table: dict[str, Any]) -> list[str]:
+    """The primary key of a `tableChanges` element."""
+    names = table.get("primaryKeyColumnNames")
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _ddl_type(column: dict[str, Any], values: list[Any]) -> str:
     kind = str(column.get("typeName", "")).upper()
     unsigned = "UNSIGNED" in kind
     base = kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split(" ")[0].strip()
-    length = column.get("length")
+    length, scale = (number if isinstance(number, int) else 0 for number in (column.get("length"), column.get("scale")))
     has_numbers = any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     if base in ("TINYINT", "SMALLINT"):
         return "int32" if unsigned and base == "SMALLINT" else "int16"
@@ -180,12 +209,11 @@ def _ddl_type(column: dict[str, Any], values: list[Any]) -> str:
     if base in ("DECIMAL", "NUMERIC", "DEC", "FIXED"):
         if has_numbers and all(isinstance(value, float) for value in values):
             return "double"
-        digits = f"({length or 10},{column.get('scale') or 0})"
-        return ("DecimalText" if _are_decimal_texts(values, column.get("scale") or 0) else "Decimal") + digits
+        return ("DecimalText" if _are_decimal_texts(values, scale) else "Decimal") + f"({length or 10},{scale})"
     if base == "BIT":
-        return "boolean" if (length or 1) == 1 else f"Bits({length})"
+        return "boolean" if length <= 1 else f"Bits({length})"
     if base == "DATETIME":
-        return "Timestamp" if (length or 0) <= 3 else "MicroTimestamp"
+        return "Timestamp" if length <= 3 else "MicroTimestamp"
     simple = {
         "FLOAT": "float",
         "REAL": "double",
@@ -228,15 +256,6 @@ def parsed(text: str | None) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def identity_of(source: Any, topic: str, connector: str) -> tuple[str, ...]:
-    """The names that identify the table in the event, outermost first; the topic where the event has none."""
-    if isinstance(source, dict) and source.get("table"):
-        outer = source.get("schema") if connector == "postgresql" else source.get("db")
-        if outer and connector != "generic":
-            return (str(outer), str(source["table"]))
-    return (topic,)
 
 
 def key_columns(key: Any) -> list[str]:

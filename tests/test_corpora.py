@@ -253,3 +253,35 @@ def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
     lakehouse.run("hudi", events)
     winners = [row["winner"] for row in lakehouse.rows("hudi.orders", "id")]
     assert winners == ["current" if case["current_wins"] else "incoming" for case in vectors["mysql_seq_is_current_latest"]]
+
+
+def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
+    folder = corpus("vendor_tencent_mysql_ddl")
+    lakehouse.run("tencent_ddl", records(folder))
+    found = lakehouse.rows("monitoring.tencent_ddl__ddl_history", "event_id")
+    wanted = sorted(expected(folder)["per_event"], key=lambda event: f"{event['topic']}/0/{event['offset']}")
+    assert len(found) == len(wanted)
+    for row, event in zip(found, wanted, strict=True):
+        result = event["result"]
+        for ours, theirs in {
+            "server": "server",
+            "database_name": "database",
+            "kind": "kind",
+            "ddl": "ddl",
+            "table_change": "tableChange",
+            "table_name": "table",
+        }.items():
+            assert row[ours] == result[theirs], (result["kind"], ours)
+        assert row["primary_key"] == result["primaryKey"]
+        assert [column["name"] for column in row["columns"] or []] == [column["name"] for column in result["columns"]]
+        for name, value in result["position"].items():
+            if value is not None:
+                assert row["position"][name] == str(value).lower() if isinstance(value, bool) else str(value), name
+
+
+def test_ddl_record_within_a_history_record(lakehouse: Lakehouse) -> None:
+    folder = corpus("paimon_mysql_ddl_event")
+    lakehouse.run("paimon_ddl", records(folder))
+    row = lakehouse.rows("monitoring.paimon_ddl__ddl_history")[0]
+    assert (row["table_change"], row["database_name"], row["table_name"]) == ("ALTER", "tinyint1_not_bool_test", "t1")
+    assert row["kind"] == "ALTER TABLE" and row["columns"]

@@ -1,5 +1,7 @@
 """Stories: what a table holds after events have come in some way. One test is one promise of the README."""
 
+import itertools
+import json
 from pathlib import Path
 
 from conftest import Lakehouse
@@ -51,15 +53,12 @@ def test_late_older_event_supplies_exactly_the_value_that_was_left_out(lakehouse
 
 
 def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order(lakehouse: Lakehouse) -> None:
-    first, gone, last = created(10, id=1, note="old"), deleted(20, id=1), updated(40, id=1, note=PLACEHOLDER)
-    for system, order in {
-        "gap_a": [first, gone, last],
-        "gap_b": [last, gone, first],
-        "gap_c": [gone, last, first],
-    }.items():
-        for record in order:
-            lakehouse.run(system, [record], keys={"orders": ["id"]})
-        assert live(lakehouse, system) == [{"id": 1, "note": None}], system
+    orders = list(itertools.permutations(range(3)))  # each is the order of arrival of one key
+    events = [[created(10, id=key, note="old"), deleted(20, id=key), updated(40, id=key, note=PLACEHOLDER)] for key in range(6)]
+    for step in range(3):
+        arriving = [{**events[key][order[step]], "offset": 100 * step + key} for key, order in enumerate(orders)]
+        lakehouse.run("gap", arriving)
+    assert live(lakehouse, "gap") == [{"id": key, "note": None} for key in range(6)]
 
 
 def test_truncate_takes_what_is_older_also_what_arrives_later(lakehouse: Lakehouse) -> None:
@@ -141,3 +140,53 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
     again["key"] = None
     lakehouse.run("keyless", [again], keys={"orders": ["id"]})
     assert live(lakehouse, "keyless") == [{"id": 1, "note": "b"}]
+
+
+def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lakehouse) -> None:
+    def marker(status: str, offset: int, count: int | None) -> dict[str, object]:
+        value = {
+            "status": status,
+            "id": f"571:{9000 + offset}",
+            "event_count": count,
+            "data_collections": None,
+            "ts_ms": 1700000000000,
+        }
+        place = {"topic": "paid.transaction", "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
+        return {**place, "key": json.dumps({"id": "571"}), "value": json.dumps(value)}
+
+    changes = [created(20, id=1, note="a"), created(21, id=2, note="b")]
+    for number, record in enumerate(changes, start=1):
+        value = json.loads(str(record["value"]))
+        value["transaction"] = {"id": f"571:{9000 + number}", "total_order": number, "data_collection_order": number}
+        record["value"] = json.dumps(value)
+    lakehouse.run("paid", [marker("BEGIN", 0, None), *changes, marker("END", 1, 3)])
+
+    found = lakehouse.sql(
+        "select transaction_id, has_begun, has_ended, expected_events, landed_events from monitoring.paid__transactions"
+    )
+    assert found == [("571", True, True, 3, 2)]
+    assert lakehouse.rejected("paid") == []
+
+
+def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehouse) -> None:
+    def other(topic: str, offset: int, value: str | None) -> dict[str, object]:
+        place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "headers": [], "key": None}
+        return {**place, "value": value}
+
+    heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
+    ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
+    nothing = other("all.unknown", 1, '{"hello":1}')
+    message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
+    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, nothing, message])
+    lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
+
+    query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
+    assert lakehouse.sql(query) == [
+        (None, "ddl", 1),
+        (None, "heartbeat", 1),
+        (None, "message", 1),
+        (None, "unrecognised", 1),
+        ("public.later", "change", 1),
+        ("public.later", "tombstone", 1),
+        ("public.orders", "change", 1),
+    ]

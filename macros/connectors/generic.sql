@@ -1,19 +1,8 @@
-{#- Envelopes of writers without a source position: the order of the topic is all there is. -#}
-{% macro generic_source_fields() -%}
-    {{ return(['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms']) }}
-{%- endmacro %}
-
-
-{% macro generic_position(source) -%}
-    ''
-{%- endmacro %}
-
-
-{% macro generic_table_fields() -%}
-    {{ return([]) }}
-{%- endmacro %}
-
-
-{% macro generic_omits_values() -%}
-    {{ return(true) }}
+{#- Envelopes of writers without a source position: the order of the topic is all there is. docs/connectors/generic.md. -#}
+{% macro generic_connector() -%}
+    {{ return(envelope_capabilities({
+        'fields': ['transaction: struct<id: string>', 'isHeartbeat: string'],
+        'left_out': 'placeholder',
+        'kind': "when _event.payload.isHeartbeat = 'true' then 'heartbeat'",
+    })) }}
 {%- endmacro %}

@@ -1,6 +1,10 @@
 {#- MySQL and MariaDB, which share the binlog's positions: docs/connectors/mysql.md. -#}
-{% macro mysql_source_fields() -%}
-    {{ return(['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row']) }}
+{% macro mysql_connector() -%}
+    {{ return(envelope_capabilities({
+        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row'],
+        'position': _mysql_position(),
+        'table': ['_event.payload.source.db', '_event.payload.source.table'],
+    })) }}
 {%- endmacro %}
 
 
@@ -8,7 +12,8 @@
     Number of the binlog file, position of the row event, row inside it, all compared as numbers: the file
     after …999999 is …1000000. Events rewritten without a file keep only the order of the topic.
 -#}
-{% macro mysql_position(source) -%}
+{% macro _mysql_position() -%}
+    {%- set source = '_event.payload.source' -%}
     {%- set file -%}
         case when coalesce({{ source }}.file, '') = '' then 0
              else try_cast(regexp_extract({{ source }}.file, '[.]([0-9]+)$', 1) as decimal(20, 0)) end
@@ -22,14 +27,4 @@
         {{ sortable_number(pos, 20) }},
         {{ sortable_number('coalesce(try_cast(' ~ source ~ '.row as decimal(20, 0)), 0)', 10) }}
     )
-{%- endmacro %}
-
-
-{% macro mysql_table_fields() -%}
-    {{ return(['db', 'table']) }}
-{%- endmacro %}
-
-
-{% macro mysql_omits_values() -%}
-    {{ return(false) }}
 {%- endmacro %}

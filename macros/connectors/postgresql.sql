@@ -1,6 +1,12 @@
 {#- PostgreSQL: docs/connectors/postgresql.md. -#}
-{% macro postgresql_source_fields() -%}
-    {{ return(['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence']) }}
+{% macro postgresql_connector() -%}
+    {{ return(envelope_capabilities({
+        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence'],
+        'position': _postgresql_position(),
+        'table': ['_event.payload.source.schema', '_event.payload.source.table'],
+        'left_out': 'placeholder',
+        'splits_key_changes': true,
+    })) }}
 {%- endmacro %}
 
 
@@ -11,15 +17,13 @@
     its record before the one that it waits for. Events without `sequence` (before Debezium 1.5) keep that race.
     A negative position is a rewritten snapshot's "unknown" and sorts before everything.
 -#}
-{% macro postgresql_position(source) -%}
-    {%- set commit_lsn -%}
-        try_cast(get(from_json({{ source }}.sequence, 'array<string>'), 0) as decimal(20, 0))
-    {%- endset -%}
-    {%- set event_lsn -%}
-        try_cast(get(from_json({{ source }}.sequence, 'array<string>'), 1) as decimal(20, 0))
-    {%- endset -%}
+{% macro _postgresql_position() -%}
+    {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. -#}
+    {%- set sequence = "translate(_event.payload.source.sequence, '[]\" ', '')" -%}
+    {%- set commit_lsn = "try_cast(substring_index(" ~ sequence ~ ", ',', 1) as decimal(20, 0))" -%}
+    {%- set event_lsn = "if(contains(" ~ sequence ~ ", ','), try_cast(substring_index(" ~ sequence ~ ", ',', -1) as decimal(20, 0)), null)" -%}
     {%- set lsn -%}
-        try_cast({{ source }}.lsn as decimal(20, 0))
+        try_cast(_event.payload.source.lsn as decimal(20, 0))
     {%- endset -%}
     {%- set commit_part = 'coalesce(' ~ commit_lsn ~ ', ' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
     {%- set event_part = 'coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
@@ -27,14 +31,4 @@
         {{ sortable_number('if(' ~ commit_part ~ ' < 0, 0, ' ~ commit_part ~ ')', 20) }},
         {{ sortable_number('if(' ~ event_part ~ ' < 0, 0, ' ~ event_part ~ ')', 20) }}
     )
-{%- endmacro %}
-
-
-{% macro postgresql_table_fields() -%}
-    {{ return(['schema', 'table']) }}
-{%- endmacro %}
-
-
-{% macro postgresql_omits_values() -%}
-    {{ return(true) }}
 {%- endmacro %}

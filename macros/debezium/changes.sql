@@ -7,43 +7,60 @@
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns) -%}
 
-    {%- do _check_declaration(connector, table, keys, columns) -%}
+    {%- set c = debezium_connector(connector) -%}
+    {%- do _check_declaration(c, table, keys, columns) -%}
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
     {%- for type in columns.values() -%}
         {%- do types.append(debezium_type(type, '_image_' ~ loop.index)) -%}
-    {%- endfor %}
+    {%- endfor -%}
+    {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
 with records as (
 
-    select
-        *,
-        {{ envelope_text('value') }} as _text
+    select *
     from {{ events }}
     where topic in ({{ _literals(topics) }})
 
 ),
 
-parsed as (
-
-    select
-        *,
-        from_json(_text, {{ literal(envelope_schema(connector, keys, columns)) }}, map('columnNameOfCorruptRecord', '_corrupt')) as _json
-    from records
-
-),
+{{ parsed_events(envelope_schema(c, keys, columns)) }},
 
 opened as (
 
     select
         *,
-        lower(_json.payload.op) as _op,
-        coalesce(lower(_json.payload.source.snapshot), 'false') as _snapshot,
-        {%- if keys %}
-        if(lower(_json.payload.op) = 'd', from_json(key, {{ literal(_key_schema(keys, columns)) }}), null) as _key,
+        coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
+        {{ c.position }} as _source_position,
+        {%- if c.left_out_columns %}
+        {{ c.left_out_columns }} as _left_out,
         {%- endif %}
-        {{ connector_position(connector, '_json.payload.source') }} as _source_position
+        {{ c.op }} as _event_op
     from parsed
+
+),
+
+changes as (
+
+    {#- A key that changed in one event: the row under the old key is gone, the one under the new key is there. #}
+    select
+        *,
+        {%- if not has_two_halves %}
+        _event_op as _op,
+        {%- endif %}
+        {%- if keys %}
+        if({{ '_op' if has_two_halves else '_event_op' }} = 'd', from_json(key, {{ literal(_key_schema(keys, columns)) }}), null) as _key
+        {%- else %}
+        null as _key
+        {%- endif %}
+    from opened
+    {%- if has_two_halves %}
+    lateral view inline(if(
+        _event_op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}),
+        array(named_struct('op', 'd', 'is_old', true), named_struct('op', 'u', 'is_old', false)),
+        array(named_struct('op', _event_op, 'is_old', false))
+    )) as _op, _is_old_half
+    {%- endif %}
 
 ),
 
@@ -52,9 +69,9 @@ images as (
     select
         *,
         {%- for name in names %}
-        {{ _image_value(name, types[loop.index0], keys) }} as _image_{{ loop.index }},
+        {{ _image_value(c, name, types[loop.index0], keys, has_two_halves) }} as _image_{{ loop.index }},
         {%- endfor %}
-        {{ _kind(connector, table) }} as _kind,
+        {{ _kind(c, table) }} as _kind,
         concat(
             '0000.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
             coalesce(
@@ -62,7 +79,7 @@ images as (
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
         ) as _position
-    from opened
+    from changes
 
 ),
 
@@ -81,24 +98,25 @@ judged as (
 
     select
         *,
-        {{ _reject_reason(names, types, keys, connector_omits_values(connector)) }} as _reject_reason,
-        {{ _omitted_columns(names, types, connector_omits_values(connector)) }} as _omitted,
-        try_cast(coalesce(_json.payload.source.ts_ms, _json.payload.ts_ms) as bigint) as _changed_at
+        {{ _reject_reason(c, names, types, keys) }} as _reject_reason,
+        {{ _omitted_columns(c, names, types, keys) }} as _omitted,
+        try_cast({{ c.changed_at }} as bigint) as _changed_at
     from rows
 
 )
 
 select
     {%- for name in names %}
-    {{ _row_value(types[loop.index0], loop.index, connector_omits_values(connector)) }} as {{ quoted(name) }},
+    {{ _row_value(c, name, types[loop.index0], loop.index, keys) }} as {{ quoted(name) }},
     {%- endfor %}
     _op as _cdc_op,
     _position as _cdc_position,
     _snapshot not in ('false', '') as _cdc_is_snapshot,
-    _json.payload.transaction.id as _cdc_transaction_id,
+    {{ c.transaction_id }} as _cdc_transaction_id,
     timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
     batch as _cdc_batch,
-    coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line)) as _cdc_event_id,
+    {{ "concat(" if has_two_halves }}coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line))
+    {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
     _omitted as _cdc_omitted,
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
@@ -114,50 +132,71 @@ from judged
 
 
 {#-
-    The value as `{"payload": …, "_end": 1}`: one shape for values with and without a schema block.
+    Two CTEs that parse `value` of `records` once: `parsed` has `_event.payload` (values with and without a
+    schema block in one shape), `_end`, which is set only if the whole value is JSON and nothing follows it, and
+    `_corrupt`, which is set where a value does not fit its declared type.
 
-    The schema block, most of the bytes, is cut off unread where that is safe: it stands first and "payload"
-    is a member name once (an escaped quote never makes one). `_end` is read only if everything before it is
-    whole JSON and nothing follows it.
+    The schema block, most of the bytes, is first cut off unread: after the last `"payload":`. Where that was
+    a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generators
+    keep Spark from copying the parse into every expression that reads it, and into filters.
 -#}
-{% macro envelope_text(value) -%}
-    {%- set member = "'\"payload\":'" -%}
-    {%- set after = "substring_index(" ~ value ~ ", " ~ member ~ ", -1)" -%}
-    {%- set before = "substring_index(" ~ value ~ ", " ~ member ~ ", 1)" -%}
-    case
-        when startswith({{ value }}, '{"schema":') and octet_length({{ before }}) + octet_length({{ after }}) + 10 = octet_length({{ value }})
-            then concat('{"payload":', {{ _without_last_brace(after) }}, ',"_end":1}')
-        when {{ value }} rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:'
-            then concat({{ _without_last_brace(value) }}, ',"_end":1}')
-        else concat('{"payload":', {{ value }}, ',"_end":1}')
-    end
+{% macro parsed_events(schema) -%}
+{%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt')) {%- endset -%}
+cut as (
+
+    select records.*, _cut_event, _cut_end, _cut_corrupt
+    from records
+    lateral view inline(array(from_json(
+        case
+            when startswith(value, '{"schema":')
+                then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
+            else {{ _whole_value() }}
+        end{{ parse }})) as _cut_event, _cut_end, _cut_corrupt
+
+),
+
+parsed as (
+
+    select * except (_cut_event, _cut_end, _cut_corrupt)
+    from cut
+    lateral view inline(array(if(
+        _cut_end is not null or not startswith(value, '{"schema":'),
+        named_struct('_event', _cut_event, '_end', _cut_end, '_corrupt', _cut_corrupt),
+        from_json({{ _whole_value() }}{{ parse }}
+    ))) as _event, _end, _corrupt
+
+)
 {%- endmacro %}
 
 
-{% macro _without_last_brace(text) -%}
-    if(endswith({{ text }}, '}'), left({{ text }}, length({{ text }}) - 1), regexp_replace({{ text }}, '[}]\\s*$', ''))
+{% macro _whole_value() -%}
+    if(startswith(value, '{"schema":') or startswith(value, '{"payload":') or value rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:',
+       concat('{"_event":', value, ',"_end":1}'), concat('{"_event":{"payload":', value, '},"_end":1}'))
 {%- endmacro %}
 
 
-{#- The schema that `envelope_text` is parsed with. -#}
-{% macro envelope_schema(connector, keys, columns) -%}
+{#- The schema that a value is parsed with: what the connector reads, and the row images with their declared types. -#}
+{% macro envelope_schema(c, keys, columns) -%}
     {%- set source = [] -%}
-    {%- for field in connector_source_fields(connector) -%}
-        {%- do source.append(quoted(field) ~ ': string') -%}
-    {%- endfor -%}
+    {%- for field in c.source -%} {%- do source.append(quoted(field) ~ ': string') -%} {%- endfor -%}
     {%- set before = [] -%}
     {%- set after = [] -%}
     {%- for name, type in columns.items() -%}
-        {%- set field = quoted(name) ~ ': ' ~ debezium_type(type, name).json -%}
+        {%- set json = debezium_type(type, name).json -%}
+        {%- set field = quoted(name) ~ ': ' ~ ('struct<value: ' ~ json ~ ', `set`: boolean>' if c.form == 'cells' else json) -%}
         {%- do after.append(field) -%}
         {%- if name in keys or not keys -%} {%- do before.append(field) -%} {%- endif -%}
     {%- endfor -%}
-    {%- set envelope = [
-        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'transaction: struct<id: string>',
-        'before: struct<' ~ (before or ['_none: string']) | join(', ') ~ '>', 'after: struct<' ~ after | join(', ') ~ '>',
-        'status: string', 'ddl: string', 'historyRecord: string',
-    ] -%}
-    {{ return('payload struct<' ~ envelope | join(', ') ~ '>, _end int, _corrupt string') }}
+    {%- set members = [
+        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'historyRecord: string',
+    ] + c.fields -%}
+    {%- for member in _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
+        {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
+    {%- endfor -%}
+    {%- for member in _image_members(c, 'after') -%}
+        {%- do members.append(quoted(member) ~ ': struct<' ~ after | join(', ') ~ '>') -%}
+    {%- endfor -%}
+    {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
 {%- endmacro %}
 
 
@@ -167,23 +206,66 @@ from judged
 {%- endmacro %}
 
 
-{#-
-    The JSON value of a column. A delete has key columns only, from the Kafka key, else from `before`: other
-    columns of a partial `before` are invented by Debezium.
--#}
-{% macro _image_value(name, type, keys) -%}
-    {%- set column = quoted(name) -%}
-    {%- set after = '_json.payload.after.' ~ column -%}
-    {%- set before = '_json.payload.before.' ~ column -%}
-    {%- if type.json == 'variant' -%}
-        {%- set after = 'if(is_variant_null(' ~ after ~ '), null, ' ~ after ~ ')' -%}
-        {%- set before = 'if(is_variant_null(' ~ before ~ '), null, ' ~ before ~ ')' -%}
-    {%- endif -%}
-    {%- if name in keys -%}
-        if(_op = 'd', coalesce({{ _key_value(name, type, keys) }}, _json.payload.before.{{ column }}), {{ after }})
+{#- The members of the value that hold an image, `before` or `after`. -#}
+{% macro _image_members(c, image) -%}
+    {{ return([c[image]] if c[image] is string else c[image]) }}
+{%- endmacro %}
+
+
+{#- An image as a struct; of several members the first that is there. -#}
+{% macro _image(c, image) -%}
+    {%- set found = [] -%}
+    {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
+    {{ found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')' }}
+{%- endmacro %}
+
+
+{#- The JSON value of a column in an image, `before` or `after`. -#}
+{% macro _member(c, image, name, json) -%}
+    {{ _json_value(_image(c, image) ~ '.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else ''), json) }}
+{%- endmacro %}
+
+
+{% macro _json_value(value, json) -%}
+    {{ 'if(is_variant_null(' ~ value ~ '), null, ' ~ value ~ ')' if json == 'variant' else value }}
+{%- endmacro %}
+
+
+{#- The JSON value of a key column in the row as it was: of `before`, else of the connector's own member. -#}
+{% macro _old_key_value(c, name, json) -%}
+    {%- set before = _member(c, 'before', name, json) -%}
+    {%- if c.key and c.key not in _image_members(c, 'before') -%}
+        coalesce({{ before }}, {{ _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) }})
     {%- else -%}
-        if(_op = 'd', {{ 'null' if keys else before }}, {{ after }})
+        {{ before }}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#-
+    The JSON value of a column. A delete has key columns only, from the Kafka key, else from the event (the other way
+    round where the connector names a member for it): other columns of a partial `before` are invented by Debezium.
+-#}
+{% macro _image_value(c, name, type, keys, has_two_halves) -%}
+    {%- set after = _member(c, 'after', name, type.json) -%}
+    {%- if name in keys -%}
+        {%- set before = _old_key_value(c, name, type.json) -%}
+        {%- set found = [_key_value(name, type, keys), before] -%}
+        {%- set old = 'coalesce(' ~ (found | reverse if c.key else found) | join(', ') ~ ')' -%}
+        if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
+    {%- else -%}
+        if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json) }}, {{ after }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- Whether both images have a key and these differ: as JSON text, because a variant has no equality. -#}
+{% macro _key_has_changed(c, names, types, keys) -%}
+    {%- for name in keys -%}
+        {%- set json = types[names.index(name)].json -%}
+        {%- set before, after = _old_key_value(c, name, json), _member(c, 'after', name, json) -%}
+        {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
+    {%- endfor -%}
 {%- endmacro %}
 
 
@@ -215,16 +297,22 @@ from judged
 
 
 {#- What a record is. -#}
-{% macro _kind(connector, table) -%}
+{% macro _kind(c, table) -%}
     case
-        when value is null or trim(value) = '' then 'tombstone'
-        when _json.payload is null and _json._end is not null and _json._corrupt is null then 'tombstone'
+        {%- if c.tombstone_deletes %}
+        when value is null or octet_length(value) < 64 and trim(value) = '' then 'change'
+        {%- else %}
+        when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
+        when _event.payload is null and _end is not null and _corrupt is null
+            and (contains(value, '"payload"') or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
+        {%- endif %}
+        {{ c.kind }}
         when _op = 'm' then 'message'
-        when _op is null and _json.payload.status in ('BEGIN', 'END') then 'transaction'
-        when _op is null and (_json.payload.ddl is not null or _json.payload.historyRecord is not null) then 'ddl'
-        when _op is null and _json.payload.ts_ms is not null and _json.payload.source is null then 'heartbeat'
-        {%- for field in connector_table_fields(connector) %}
-        when _json.payload.source.{{ quoted(field) }} <> {{ literal(table[loop.index0]) }} then 'other_table'
+        when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
+        when _op is null and (_event.payload.ddl is not null or _event.payload.historyRecord is not null) then 'ddl'
+        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null then 'heartbeat'
+        {%- for field in c.table %}
+        when {{ field }} <> {{ literal(table[loop.index0]) }} then 'other_table'
         {%- endfor %}
         when _op = 't' then 'truncate'
         else 'change'
@@ -233,70 +321,106 @@ from judged
 
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
-{% macro _reject_reason(names, types, keys, omits_values) -%}
+{% macro _reject_reason(c, names, types, keys) -%}
     case
-        when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'other_table') then null
-        when _json._end is null then 'invalid_json'
+        when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
+        {%- if c.tombstone_deletes %}
+        when value is null or octet_length(value) < 64 and trim(value) = '' then {{ _if_no_key(names, keys) }}
+        {%- endif %}
+        when _end is null then 'invalid_json'
         when _op is null then 'not_an_envelope'
         when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
+        {{ c.reject }}
+        {%- if c.left_out_columns %}
+        when size(array_except(_left_out, array({{ _literals(names) }}))) > 0 then 'unknown_left_out_column'
+        {%- endif %}
         when _position is null then 'no_position'
         when _op = 't' then if(key is null, null, 'truncate_with_key')
-        when _json._corrupt is not null then 'value_of_wrong_type'
-        when _op <> 'd' and _json.payload.after is null then 'no_after_image'
+        when _corrupt is not null then 'value_of_wrong_type'
+        when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
-        when _op = 'u' and {{ _key_text('before', name, types[names.index(name)]) }} <> {{ _key_text('after', name, types[names.index(name)]) }} then 'key_changed_in_update'
         {%- endfor %}
-        {%- if types | selectattr('can_fail') | list %}
-        else nullif(
-            concat('value_not_exact: ', concat_ws(', '
-                {%- for type in types if type.can_fail -%}
-                , {{ _if_inexact(names, types, type, omits_values) }}
-                {%- endfor -%}
-            )), 'value_not_exact: '
-        )
+        {%- if keys and c.splits_key_changes %}
+        when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
+        {%- endif %}
+        {%- set inexact = _inexact_columns(c, names, types, keys) %}
+        {%- if inexact %}
+        when {{ inexact.values() | join(' or ') }} then concat('value_not_exact: ', concat_ws(', '
+            {%- for name, condition in inexact.items() -%}
+            , if({{ condition }}, {{ literal(name) }}, null)
+            {%- endfor -%}
+        ))
         {%- endif %}
     end
 {%- endmacro %}
 
 
-{% macro _key_text(image, name, type) -%}
-    {%- set member = '_json.payload.' ~ image ~ '.' ~ quoted(name) -%}
-    {{ 'to_json(' ~ member ~ ')' if type.json == 'variant' else member }}
+{% macro _if_no_key(names, keys) -%}
+    if({% for name in keys %}_row_{{ names.index(name) + 1 }} is null{{ ' or ' if not loop.last }}{% endfor %}, 'no_key', null)
 {%- endmacro %}
 
 
-{% macro _if_inexact(names, types, type, omits_values) -%}
-    {%- set at = types.index(type) -%}
-    if(_image_{{ at + 1 }} is not null and _row_{{ at + 1 }} is null
-       {%- if type.omitted and omits_values %} and not {{ type.omitted }} {%- endif %}, {{ literal(names[at]) }}, null)
+{#- Column → the condition under which its value cannot be given exactly; only of columns for which that can be. -#}
+{% macro _inexact_columns(c, names, types, keys) -%}
+    {%- set found = {} -%}
+    {%- for type in types if type.can_fail -%}
+        {%- set at = types.index(type) -%}
+        {%- set omitted = _is_omitted(c, names[at], type, keys) -%}
+        {%- do found.update({
+            names[at]: '(_image_' ~ (at + 1) ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
+                ~ (' and not coalesce(' ~ omitted ~ ', false)' if omitted else '') ~ ')'
+        }) -%}
+    {%- endfor -%}
+    {{ return(found) }}
 {%- endmacro %}
 
 
-{% macro _row_value(type, index, omits_values) -%}
-    {%- if type.omitted and omits_values -%}
-        if({{ type.omitted }}, null, _row_{{ index }})
+{#- The condition under which an event leaves out the value of a column, or none; a key is always there. -#}
+{% macro _is_omitted(c, name, type, keys) -%}
+    {%- if name in keys -%}
+        {{ return(none) }}
+    {%- elif c.left_out == 'placeholder' -%}
+        {{ return(type.omitted) }}
+    {%- elif c.left_out == 'unset' -%}
+        {%- set cell = _image(c, 'after') ~ '.' ~ quoted(name) -%}
+        {{ return("(_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true)))") }}
+    {%- elif c.left_out == 'listed' -%}
+        {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
+        {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
     {%- else -%}
-        _row_{{ index }}
+        {{ return(none) }}
     {%- endif -%}
 {%- endmacro %}
 
 
-{#- The columns of a change whose value the source's log did not hold; NULL where it held all. -#}
-{% macro _omitted_columns(names, types, omits_values) -%}
+{% macro _row_value(c, name, type, index, keys) -%}
+    {%- set omitted = _is_omitted(c, name, type, keys) -%}
+    {{ 'if(' ~ omitted ~ ', null, _row_' ~ index ~ ')' if omitted else '_row_' ~ index }}
+{%- endmacro %}
+
+
+{#- The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always. -#}
+{% macro _omitted_columns(c, names, types, keys) -%}
+    {%- set conditions = [] -%}
     {%- set found = [] -%}
-    {%- for type in types if type.omitted and omits_values -%}
-        {%- do found.append('if(' ~ type.omitted ~ ', ' ~ literal(names[types.index(type)]) ~ ', null)') -%}
+    {%- for type in types -%}
+        {%- set name = names[loop.index0] -%}
+        {%- set omitted = _is_omitted(c, name, type, keys) -%}
+        {%- if omitted -%}
+            {%- do conditions.append(omitted) -%}
+            {%- do found.append('if(' ~ omitted ~ ', ' ~ literal(name) ~ ', null)') -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- if found -%}
-        nullif(array_compact(array({{ found | join(', ') }})), array())
+        if({{ conditions | join(' or ') }}, array_compact(array({{ found | join(', ') }})), null)
     {%- else -%}
         cast(null as array<string>)
     {%- endif -%}
 {%- endmacro %}
 
 
-{% macro _check_declaration(connector, table, keys, columns) -%}
+{% macro _check_declaration(c, table, keys, columns) -%}
     {%- set problems = [] -%}
     {%- for name in keys if name not in columns -%}
         {%- do problems.append("key '" ~ name ~ "' is not among the columns (" ~ columns | join(', ') ~ ")") -%}
@@ -308,8 +432,8 @@ from judged
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
-    {%- if connector_table_fields(connector) | length > table | length -%}
-        {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ connector_table_fields(connector)) -%}
+    {%- if c.table | length > table | length -%}
+        {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
     {%- endif -%}
     {%- if problems -%}
         {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ') ~ '.') }}

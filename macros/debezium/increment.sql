@@ -1,37 +1,51 @@
 {#-
-    The condition that selects what a model has not taken yet: landed batches above its own and up to the newest
-    one that is there now; and where the table was truncated, events after its last truncate.
+    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
+    over its columns, and `has_partial`, whether changes among them leave out values. A first build and a full
+    refresh take everything.
 
-    The bounds are looked up when the model is compiled for a run and handed to the materialization, which
-    stores the upper one with its commit. A first build and a full refresh take everything.
+    When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
+    are (how many of each kind, the newest truncate) is asked there, and the merge reads them there.
+
+    - changes: relation, the staging model,
+    - keys, columns: lists of texts, what the model declares.
 -#}
-{% macro debezium_increment(changes, keys, columns, batch='_cdc_batch') -%}
+{% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {%- set bounds = {'above': 0, 'up_to': none, 'truncated_at': ''} -%}
-    {%- else -%}
-        {%- set bounds = _look_up_bounds(changes, keys, columns, batch) -%}
-        {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true}) }}
     {%- endif -%}
-    {%- if bounds.up_to is none -%}
-    true
-    {%- else -%}
-    {{ batch }} > {{ bounds.above }} and {{ batch }} <= {{ bounds.up_to }}
+    {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
+    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {%- set condition = 'true' if bounds.is_cached else 'false' -%}
+    {%- if bounds.truncated_at -%}
+        {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
-    {%- if bounds.truncated_at %}
-    and _cdc_position > {{ literal(bounds.truncated_at) }}
-    {%- endif -%}
+    {{ return({
+        'relation': new_changes_name() if bounds.is_cached else changes,
+        'condition': condition,
+        'has_partial': bounds.has_partial,
+    }) }}
+{%- endmacro %}
+
+
+{#- The name of the cached changes of this model, for as long as it runs. -#}
+{% macro new_changes_name() -%}
+    {{ return(quoted('cdc_new_' ~ this.identifier)) }}
 {%- endmacro %}
 
 
 {#-
     - keys, columns: what the model declares,
+    - changes: the staging relation, as text,
     - is_new: whether the table has to be built from all events: it is not there, or has other columns,
     - above: the newest batch that this table has merged (0 for none),
-    - up_to: the newest batch with records of its topics,
+    - up_to: the newest batch there is,
+    - is_cached: whether there are changes between the two,
+    - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
-    - is_truncated: whether the new events hold a truncate.
+    - is_truncated: whether the new events hold a truncate,
+    - has_partial: whether some of them leave out values.
 -#}
-{% macro _look_up_bounds(changes, keys, columns, batch) -%}
+{% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
@@ -44,29 +58,103 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_columns(_stored_columns(existing), columns) -%}
     {%- endif -%}
-    {%- set above = 0 if is_new else merged_batch(existing, batch) -%}
-    {%- set new = run_query(
-        'select max(' ~ batch ~ ') as up_to, ' ~ ('coalesce(bool_or(_cdc_key is null), false)' if keys else 'false')
-        ~ ' as may_be_truncated from ' ~ changes ~ ' where ' ~ batch ~ ' > ' ~ above
-    ).rows[0] -%}
-    {%- set up_to = (new[0] or above) | int -%}
-    {%- set new_truncate = none -%}
-    {%- if new[1] -%}
-        {%- set new_truncate = run_query(
-            "select max(_cdc_position) from " ~ changes ~ " where _cdc_kind = 'truncate' and _cdc_key is null"
-            ~ ' and _cdc_batch > ' ~ above ~ ' and _cdc_batch <= ' ~ up_to
-        ).rows[0][0] -%}
-    {%- endif -%}
-    {%- set known = '' if is_new else stored.get('cdc.truncated-at', '') -%}
-    {{ return({
+    {%- set above = 0 if is_new else merged_batch(existing, '_cdc_batch') -%}
+    {%- set source = _records_of(changes) -%}
+    {%- set up_to = newest_batch(source.relation) -%}
+    {%- set bounds = {
         'keys': keys,
         'columns': columns,
+        'changes': changes | string,
         'is_new': is_new,
         'above': above,
         'up_to': up_to,
-        'truncated_at': [known, new_truncate or ''] | max,
-        'is_truncated': new_truncate is not none,
-    }) }}
+        'is_cached': is_new or up_to > above and _has_records(source, above, up_to),
+        'counts': [],
+        'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
+        'is_truncated': false,
+        'has_partial': false,
+    } -%}
+    {%- if bounds.is_cached -%}
+        {%- do _cache_new_changes(bounds) -%}
+    {%- endif -%}
+    {{ return(bounds) }}
+{%- endmacro %}
+
+
+{#- Parse the changes between the bounds into Spark's cache, and note in `bounds` what they are. -#}
+{% macro _cache_new_changes(bounds) -%}
+    {%- do drop_new_changes() -%}
+    {%- do run_query(
+        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key) from ' ~ bounds.changes
+        ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
+    ) -%}
+    {%- set found = run_query(count_changes_sql(new_changes_name(), ', max(_cdc_position), count(_cdc_omitted)')) -%}
+    {%- for row in found.rows -%}
+        {%- do bounds.counts.append(row.values()[:6] | list) -%}
+        {%- if row[1] == 'truncate' -%}
+            {%- do bounds.update({'truncated_at': [bounds.truncated_at, row[6]] | max, 'is_truncated': true}) -%}
+        {%- endif -%}
+        {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+
+{% macro drop_new_changes() -%}
+    {%- do run_query('drop view if exists ' ~ new_changes_name()) -%}
+{%- endmacro %}
+
+
+{#- How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. -#}
+{% macro count_changes_sql(relation, further='', condition='true') -%}
+select
+    _cdc_batch as batch,
+    _cdc_kind as kind,
+    _cdc_op as op,
+    _cdc_reject_reason as reject_reason,
+    count(*) as events,
+    cast(max(_cdc_changed_at) as string) as newest_change_at
+    {{- further }}
+from {{ relation }}
+where _cdc_kind <> 'other_table' and not endswith(coalesce(_cdc_event_id, ''), '#before') and {{ condition }}
+group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
+{%- endmacro %}
+
+
+{#- What a staging model reads: the relation of records, and its topics where its `meta` names them. -#}
+{% macro _records_of(changes) -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
+        {%- set staging = graph.nodes[id] -%}
+        {%- for parent in staging.depends_on.nodes -%}
+            {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
+            {{ return({
+                'relation': records.relation_name or records.schema ~ '.' ~ quoted(records.alias),
+                'topics': staging.config.get('meta', {}).get('debezium', {}).get('topics', []),
+            }) }}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; found ' ~ changes ~ '.'
+    ) }}
+{%- endmacro %}
+
+
+{#- The newest batch that has landed, the same one for all models of a run. -#}
+{% macro newest_batch(records) -%}
+    {%- set known = graph.setdefault('debezium_newest', {}) -%}
+    {%- set place = invocation_id ~ records -%}
+    {%- if place not in known -%}
+        {%- do known.update({place: (run_query('select max(batch) from ' ~ records).rows[0][0] or 0) | int}) -%}
+    {%- endif -%}
+    {{ return(known[place]) }}
+{%- endmacro %}
+
+
+{% macro _has_records(source, above, up_to) -%}
+    {%- set in_topics = 'topic in (' ~ _literals(source.topics) ~ ')' if source.topics else 'true' -%}
+    {%- set found = run_query(
+        'select 1 from ' ~ source.relation ~ ' where batch > ' ~ above ~ ' and batch <= ' ~ up_to ~ ' and ' ~ in_topics ~ ' limit 1'
+    ) -%}
+    {{ return(found.rows | length > 0) }}
 {%- endmacro %}
 
 

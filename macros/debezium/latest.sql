@@ -11,46 +11,8 @@
     {%- set others = columns | reject('in', keys) | list -%}
     {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
 
-with changes as (
-
-    select *
-    from {{ changes }}
-    where
-        _cdc_kind = 'change'
-        and {{ debezium_increment(changes, keys, columns) }}
-
-),
-
-events as (
-
-    select
-        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-        _cdc_position as position,
-        _cdc_omitted is not null as is_partial,
-        struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as event
-    from changes
-
-),
-
-folded as (
-
-    select
-        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-        max_by(event, position) filter (where not is_partial) as full_event,
-        collect_list(event) filter (where is_partial) as partial_events
-    from events
-    group by {{ _quoted_list(keys) }}
-
-),
-
-states as (
-
-    select
-        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-        if(size(partial_events) = 0, {{ _state('full_event', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as state
-    from folded
-
-)
+    {#- No CTEs: with one, Spark would number those of the staging view anew and not find the cached changes. -#}
+    {%- set new = debezium_new_changes(changes, keys, columns) %}
 
 select
     {%- for name in columns %}
@@ -65,7 +27,37 @@ select
     state._cdc_batch as _cdc_batch,
     state._cdc_event_id as _cdc_event_id,
     state._cdc_held as _cdc_held
-from states
+from (
+    select
+        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        {%- if new.has_partial %}
+        if(size(partial_events) = 0, {{ _state('full_event', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as state
+        {%- else %}
+        {{ _state('full_event', others, kept) }} as state
+        {%- endif %}
+    from (
+        select
+            {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+            {%- if new.has_partial %}
+            max_by(event, _cdc_position) filter (where _cdc_omitted is null) as full_event,
+            collect_list(event) filter (where _cdc_omitted is not null) as partial_events
+            {%- else %}
+            max_by(event, _cdc_position) as full_event
+            {%- endif %}
+        from (
+            select
+                {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+                _cdc_position,
+                _cdc_omitted,
+                struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as event
+            from {{ new.relation }}
+            where
+                _cdc_kind = 'change'
+                and {{ new.condition }}
+        ) as events
+        group by {{ _quoted_list(keys) }}
+    ) as folded
+) as states
 
 {%- endmacro %}
 

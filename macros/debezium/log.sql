@@ -4,6 +4,7 @@
     twice stands here twice, because two equal rows of one statement share their position too.
 -#}
 {% macro debezium_log(changes, columns) -%}
+{%- set new = debezium_new_changes(changes, [], columns) -%}
 select
     {%- for name in columns %}
     {{ quoted(name) }},
@@ -11,8 +12,8 @@ select
     {%- for name in metadata_columns() %}
     {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }}{{ ',' if not loop.last }}
     {%- endfor %}
-from {{ changes }}
+from {{ new.relation }}
 where
     _cdc_kind = 'change'
-    and {{ debezium_increment(changes, [], columns) }}
+    and {{ new.condition }}
 {%- endmacro %}

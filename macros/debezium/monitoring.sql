@@ -1,35 +1,129 @@
 {#-
     What the landed records were: for each batch and table how many of each kind, operation and reason to reject.
-    Rows are added once per batch and never change, so sums over them reconcile with bronze.
+
+    - events: relation, the records of the system,
+    - tables: name of the source's table → its staging model and its silver model.
+
+    What a silver model counted in this run, when it parsed its new changes, is taken from there; the rest is counted
+    in staging. The rows are merged by table and batch, so counting a batch again changes nothing.
 -#}
-{% macro debezium_event_counts(events, changes) -%}
-{%- set increment = debezium_increment(events, [], changes.keys() | list, 'batch') | replace('batch', '_cdc_batch') -%}
-select * from (
-    {% for table, relation in changes.items() -%}
-    select
-        _cdc_batch as batch,
-        {{ literal(table) }} as source_table,
-        _cdc_kind as kind,
-        _cdc_op as op,
-        _cdc_reject_reason as reject_reason,
-        count(*) as events,
-        max(_cdc_changed_at) as newest_change_at
-    from {{ relation }}
-    where
-        _cdc_kind <> 'other_table'
-        and {{ increment }}
-    group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
+{% macro debezium_event_counts(events, tables) -%}
+    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
+        {%- set bounds = {'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'is_behind': false} -%}
+    {%- else -%}
+        {%- set bounds = _count_bounds(events, tables) -%}
+        {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {%- endif -%}
+    {%- set counted = {} -%}
+    {%- for found in graph.get('debezium_bounds', {}).values() if found.counts is defined and found.counts | length <= 1000 -%}
+        {%- do counted.update({found.changes: found}) -%}
+    {%- endfor -%}
+select
+    cast(batch as bigint) as batch,
+    cast(source_table as string) as source_table,
+    cast(kind as string) as kind,
+    cast(op as string) as op,
+    cast(reject_reason as string) as reject_reason,
+    cast(events as bigint) as events,
+    cast(newest_change_at as timestamp) as newest_change_at
+from (
+    {%- for table, models in tables.items() %}
+    {%- set above = bounds.above if table in bounds.known else 0 -%}
+    {%- set found = counted.get(models[0] | string) -%}
+    {%- if bounds.up_to > 0 and found and found.above <= above and found.up_to >= bounds.up_to %}
+    {%- do bounds.rebuilt.append(table) if found.is_new -%}
+    {%- if found.counts %}
+    select {{ literal(table) }} as source_table, * from values
+        {%- for row in found.counts %}
+        ({{ row[0] }}, {{ _literal_or_null(row[1]) }}, {{ _literal_or_null(row[2]) }}, {{ _literal_or_null(row[3]) }}, {{ row[4] }}, {{ _literal_or_null(row[5]) }}){{ ',' if not loop.last }}
+        {%- endfor %}
+        as counted (batch, kind, op, reject_reason, events, newest_change_at)
+    union all
+    {%- endif %}
+    {%- else %}
+    select {{ literal(table) }} as source_table, * from (
+        {{ count_changes_sql(models[0], condition='_cdc_batch > ' ~ above ~ (' and _cdc_batch <= ' ~ bounds.up_to if bounds.up_to else '')) }}
+    ) as counted
+    union all
+    {%- endif %}
+    {%- endfor %}
+    {{ _count_other_records(events, bounds) }}
 ) as counts
 {%- endmacro %}
 
 
+{#- Records of topics that are no table's, and lines that are no records: counted without a table. -#}
+{% macro _count_other_records(events, bounds) -%}
+    select
+        null as source_table,
+        batch,
+        case
+            when error is not null then 'rejected'
+            when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
+            when lower(coalesce(event.payload.op, event.op)) = 'm' then 'message'
+            when coalesce(event.payload.op, event.op) is not null then 'change_without_model'
+            when coalesce(event.payload.status, event.status) in ('BEGIN', 'END') then 'transaction'
+            when coalesce(event.payload.ddl, event.ddl, event.payload.historyRecord, event.historyRecord) is not null then 'ddl'
+            when coalesce(event.payload.aggregate_type, event.aggregate_type) is not null then 'notification'
+            when coalesce(event.payload.ts_ms, event.ts_ms) is not null then 'heartbeat'
+            else 'unrecognised'
+        end as kind,
+        null as op,
+        error as reject_reason,
+        count(*) as events,
+        cast(null as string) as newest_change_at
+    from (
+        {%- set members = 'op string, status string, ddl string, historyRecord string, aggregate_type string, ts_ms string' %}
+        select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
+        from {{ events }}
+        where
+            batch > {{ 0 if bounds.is_behind else bounds.above }}
+            {% if bounds.up_to -%} and batch <= {{ bounds.up_to }} {%- endif %}
+            {% if bounds.topics -%} and (topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
+    ) as records
+    group by batch, kind, error
+{%- endmacro %}
+
+
+{% macro _literal_or_null(text) -%}
+    {{ 'null' if text is none else literal(text) }}
+{%- endmacro %}
+
+
+{#-
+    - above, up_to: the batches to count; 0 where there is nothing,
+    - is_new: whether everything is counted,
+    - known: the tables that are counted up to `above`; others are counted from the first batch,
+    - topics: the topics of all tables,
+    - is_behind: whether there are other tables now, so that records without a table are counted anew,
+    - rebuilt: the tables whose rows are replaced as a whole; filled by `debezium_event_counts`.
+-#}
+{% macro _count_bounds(events, tables) -%}
+    {%- set existing = load_relation(this) if is_incremental() else none -%}
+    {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set known = fromjson(stored.get('cdc.tables', '[]')) -%}
+    {%- set topics = [] -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
+        {%- do topics.extend(graph.nodes[id].config.get('meta', {}).get('debezium', {}).get('topics', [])) -%}
+    {%- endfor -%}
+    {{ return({
+        'counted_tables': tables.keys() | list,
+        'topics': topics | unique | sort,
+        'is_new': existing is none,
+        'above': merged_batch(existing, 'batch') if existing else 0,
+        'up_to': newest_batch(events | string),
+        'known': known,
+        'is_behind': known | sort != tables.keys() | sort,
+        'rebuilt': [],
+    }) }}
+{%- endmacro %}
+
+
 {#- Records that cannot be used, with the reason, where they came from and what they hold. -#}
-{% macro debezium_rejected_events(events, changes) -%}
-{% for table, relation in changes.items() %}
+{% macro debezium_rejected_events(events, tables) -%}
+{% for table, models in tables.items() %}
 select {{ literal(table) }} as source_table, _cdc_reject_reason as reason, _cdc_event_id as event_id, _cdc_batch as batch
-from {{ relation }}
+from {{ models[0] }}
 where _cdc_reject_reason is not null
 union all
 {% endfor %}

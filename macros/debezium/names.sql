@@ -10,16 +10,6 @@
 {%- endmacro %}
 
 
-{#- `<struct>.<name>` of every name, as a list of SQL texts. -#}
-{% macro members(struct, names) -%}
-    {%- set found = [] -%}
-    {%- for name in names -%}
-        {%- do found.append(struct ~ '.' ~ quoted(name)) -%}
-    {%- endfor -%}
-    {{ return(found) }}
-{%- endmacro %}
-
-
 {#- The metadata columns that silver keeps for each row, in their one order. -#}
 {% macro metadata_columns() -%}
     {{ return([

@@ -16,7 +16,8 @@
     {%- set bounds = graph.get('debezium_bounds', {}).get(model.unique_id) -%}
     {%- if bounds is none -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest or debezium_log.'
+            'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest,\n'
+            ~ '  debezium_log or debezium_event_counts.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -27,8 +28,13 @@
     {%- endif -%}
     {%- if existing is none or existing.is_view or should_full_refresh() or bounds.is_new -%}
         {%- do _create_silver(bounds) -%}
+    {%- elif bounds.counted_tables is defined -%}
+        {%- do _merge_counts(bounds) -%}
     {%- else -%}
-        {%- do _merge_silver(bounds, existing) -%}
+        {%- do _merge_silver(bounds) -%}
+    {%- endif -%}
+    {%- if bounds.is_cached -%}
+        {%- do drop_new_changes() -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -48,9 +54,13 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
+            {%- if bounds.counted_tables is defined %}
+            'cdc.tables' = {{ literal(tojson(bounds.counted_tables)) }}
+            {%- else %}
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             'cdc.columns' = {{ literal(local_md5(tojson(bounds.get('columns')))) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
+            {%- endif %}
             {%- for name, value in (config.get('tblproperties') or {}).items() %},
             {{ literal(name) }} = {{ literal(value) }}
             {%- endfor %}
@@ -65,8 +75,37 @@
 {%- endmacro %}
 
 
-{% macro _merge_silver(bounds, existing) -%}
-    {%- if bounds.up_to <= bounds.above -%}
+{#- Counts are merged by table and batch; those of a table that was built anew replace all that it had. -#}
+{% macro _merge_counts(bounds) -%}
+    {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}
+        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
+    {%- else -%}
+        {%- do _store_with_next_commit(bounds.up_to) -%}
+        {%- call statement('main') -%}
+            merge into {{ this }} as stored
+            using ({{ sql }}) as counted
+            on {% for name in ('source_table', 'batch', 'kind', 'op', 'reject_reason') -%}
+                stored.{{ name }} <=> counted.{{ name }}{{ ' and ' if not loop.last }}
+            {%- endfor %}
+            when matched and stored.events <> counted.events then update set *
+            when not matched then insert *
+            {%- if bounds.rebuilt %}
+            when not matched by source and stored.source_table in ({{ _literals(bounds.rebuilt) }}) then delete
+            {%- endif %}
+            {%- if bounds.is_behind %}
+            when not matched by source and stored.source_table is null then delete
+            {%- endif %}
+        {%- endcall -%}
+        {%- do _store_with_next_commit(none) -%}
+        {%- if bounds.is_behind -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.tables' = " ~ literal(tojson(bounds.counted_tables)) ~ ")") -%}
+        {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{% macro _merge_silver(bounds) -%}
+    {%- if not bounds.is_cached -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
         {%- if bounds.is_truncated -%}

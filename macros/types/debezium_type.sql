@@ -38,6 +38,7 @@
     {%- elif name == 'MicroTimestamp' -%} {{ return(type_timestamp(value, 1000000)) }}
     {%- elif name == 'NanoTimestamp' -%} {{ return(type_timestamp(value, 1000000000)) }}
     {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value)) }}
+    {%- elif name == 'TimestampText' -%} {{ return(type_timestamp_text(value)) }}
     {%- elif name == 'IsoDate' -%} {{ return(type_iso(value, 'date')) }}
     {%- elif name == 'IsoTime' -%} {{ return(type_iso(value, 'string')) }}
     {%- elif name == 'IsoTimestamp' -%} {{ return(type_iso(value, 'timestamp_ntz')) }}

@@ -20,7 +20,7 @@
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity') and not contains(_text, 'Infinity'), null, " ~ value ~ ")",
+        'sql': "if(abs(" ~ value ~ ") = double('Infinity') and not contains(value, 'Infinity'), null, " ~ value ~ ")",
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -30,7 +30,7 @@
 {#- A single-precision number; its JSON may have been printed with the digits of a double. -#}
 {% macro type_float(value) -%}
     {%- set sql -%}
-        if(abs({{ value }}) >= 3.4028235677973366e38d and not (abs({{ value }}) = double('Infinity') and contains(_text, 'Infinity')),
+        if(abs({{ value }}) >= 3.4028235677973366e38d and not (abs({{ value }}) = double('Infinity') and contains(value, 'Infinity')),
            null, cast({{ value }} as float))
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}

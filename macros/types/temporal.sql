@@ -67,6 +67,23 @@
 {%- endmacro %}
 
 
+{#-
+    Text of a clock without a zone, `yyyy-mm-dd hh:mm:ss[.fraction]`, or a number of milliseconds since 1970. Spark would
+    drop a zone, and digits below a microsecond, in silence: a text with either is rejected.
+-#}
+{% macro type_timestamp_text(value) -%}
+    {%- set text = "try_variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set clock = '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{0,6}0*)?$' -%}
+    {%- set sql -%}
+        case schema_of_variant({{ value }})
+            when 'STRING' then {{ let(text, 't', "if(t rlike '" ~ clock ~ "', try_cast(t as timestamp_ntz), null)") }}
+            when 'BIGINT' then {{ let("try_variant_get(" ~ value ~ ", '$', 'bigint')", 'n', type_timestamp('n', 1000)['sql']) }}
+        end
+    {%- endset -%}
+    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
+{%- endmacro %}
+
+
 {#- time.precision.mode=isostring: the closing Z marks no zone. -#}
 {% macro type_iso(value, spark) -%}
     {%- set sql = "try_cast(rtrim('Z', " ~ value ~ ") as " ~ spark ~ ")" -%}

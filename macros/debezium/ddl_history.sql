@@ -1,0 +1,151 @@
+{#-
+    The DDL of a system as its records tell it: one row per record and changed table, in the order of `event_id`s.
+
+    Debezium has three shapes of it: events of the schema-change topic, records of the schema history, and schema
+    history as a text in `historyRecord` (Flink CDC, Debezium 1.x). Where `tableChanges` is empty, as for DROP TABLE,
+    kind and table come from the statement.
+-#}
+{% macro debezium_ddl_history(events) -%}
+    {%- set members -%}
+        databaseName string, schemaName string, ddl string, source map<string, string>, position map<string, string>,
+        tableChanges array<struct<type string, id string, table struct<primaryKeyColumnNames array<string>, columns array<struct<name string,
+        jdbcType int, typeName string, typeExpression string, charsetName string, length int, scale int, position int, optional boolean,
+        autoIncremented boolean, generated boolean, defaultValueExpression string, enumValues array<string>, comment string>>>>>
+    {%- endset -%}
+    {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.`"(;]+)' -%}
+    {%- set statement = '(?is)^(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
+    {%- set object = statement ~ '\\s+(?:if\\s+(?:not\\s+)?exists\\s+)?' ~ name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
+with parsed as (
+
+    select
+        *,
+        from_json(value, {{ literal('payload struct<' ~ members ~ ', historyRecord string>, historyRecord string, ' ~ members) }}) as _json
+    from {{ events }}
+    where value like '%"ddl"%' or value like '%"historyRecord"%'
+
+),
+
+records as (
+
+    select
+        topic,
+        partition,
+        offset,
+        file,
+        line,
+        batch,
+        key,
+        value,
+        coalesce(
+            from_json(coalesce(_json.payload.historyRecord, _json.historyRecord), {{ literal(members) }}),
+            if(_json.payload.ddl is not null or _json.payload.tableChanges is not null, named_struct(
+                'databaseName', _json.payload.databaseName, 'schemaName', _json.payload.schemaName, 'ddl', _json.payload.ddl,
+                'source', _json.payload.source, 'position', _json.payload.position, 'tableChanges', _json.payload.tableChanges
+            ), named_struct(
+                'databaseName', _json.databaseName, 'schemaName', _json.schemaName, 'ddl', _json.ddl,
+                'source', _json.source, 'position', _json.position, 'tableChanges', _json.tableChanges
+            ))
+        ) as record
+    from parsed
+
+),
+
+changes as (
+
+    select records.*, change
+    from records lateral view outer explode(record.tableChanges) as change
+    where record.ddl is not null or record.tableChanges is not null
+
+)
+
+select
+    coalesce(record.source['server'], record.source['name']) as server,
+    record.databaseName as database_name,
+    record.schemaName as schema_name,
+    coalesce(
+        element_at(regexp_extract_all(change.id, '"((?:[^"]|"")*)"', 1), -1),
+        if(lower(regexp_extract(record.ddl, {{ literal(statement) }}, 2)) = 'table', trim('`"' from coalesce(
+            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 4), ''), nullif(regexp_extract(record.ddl, {{ literal(object) }}, 3), '')
+        )), null)
+    ) as table_name,
+    upper(coalesce(
+        nullif(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1), regexp_extract(record.ddl, {{ literal(statement) }}, 2)), ' '),
+        concat(change.type, ' TABLE')
+    )) as kind,
+    record.ddl as ddl,
+    change.type as table_change,
+    change.table.primaryKeyColumnNames as primary_key,
+    change.table.columns as columns,
+    coalesce(record.position, record.source) as position,
+    coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line)) as event_id,
+    batch
+from changes
+
+{%- endmacro %}
+
+
+{#-
+    The transactions that the connector has told of (`provide.transaction.metadata`): how many events each of them
+    has, and how many of these have landed.
+-#}
+{% macro debezium_transactions(events) -%}
+with markers as (
+
+    select
+        batch,
+        coalesce(marker.payload.id, marker.id) as id,
+        coalesce(marker.payload.status, marker.status) as status,
+        try_cast(coalesce(marker.payload.event_count, marker.event_count) as bigint) as event_count,
+        try_cast(coalesce(marker.payload.ts_ms, marker.ts_ms) as bigint) as ts_ms
+    from (
+        select
+            batch,
+            from_json(value, 'payload struct<id: string, status: string, event_count: string, ts_ms: string>, id string, status string, event_count string, ts_ms string') as marker
+        from {{ events }}
+        where value like '%"BEGIN"%' or value like '%"END"%'
+    ) as records
+
+),
+
+transactions as (
+
+    select
+        {{ _transaction('id') }} as transaction_id,
+        bool_or(status = 'BEGIN') as has_begun,
+        bool_or(status = 'END') as has_ended,
+        max(event_count) filter (where status = 'END') as expected_events,
+        timestamp_millis(max(ts_ms) filter (where status = 'END')) as ended_at
+    from markers
+    where id is not null and status in ('BEGIN', 'END')
+    group by {{ _transaction('id') }}
+
+),
+
+landed as (
+
+    select {{ _transaction('id') }} as transaction_id, count(distinct total_order) as landed_events
+    from (
+        select coalesce(event.payload.transaction.id, event.transaction.id) as id, coalesce(event.payload.transaction.total_order, event.transaction.total_order) as total_order
+        from (
+            select from_json(value, 'payload struct<transaction: struct<id: string, total_order: string>>, transaction struct<id: string, total_order: string>') as event
+            from {{ events }}
+            where value like '%"total_order":%' and value not like '%"status":%'
+        ) as records
+    ) as numbered
+    where id is not null
+    group by {{ _transaction('id') }}
+
+)
+
+select
+    transactions.*,
+    coalesce(landed.landed_events, 0) as landed_events
+from transactions left join landed on transactions.transaction_id = landed.transaction_id
+
+{%- endmacro %}
+
+
+{#- PostgreSQL writes <transaction>:<position>, and BEGIN, END and the events of a transaction differ in the position. -#}
+{% macro _transaction(id) -%}
+    if({{ id }} rlike '^[0-9]+:[0-9]+$', substring_index({{ id }}, ':', 1), {{ id }})
+{%- endmacro %}

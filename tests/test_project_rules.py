@@ -1,0 +1,212 @@
+"""Rules of the project, read from the manifest that `dbt parse` writes: no Spark, no data."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+
+Node = dict[str, Any]
+SIGNATURE = re.compile(r"{%-?\s*(?:macro|test)\s+\w+\s*\((.*?)\)\s*-?%}", re.DOTALL)
+MODEL = re.compile(r"(?:{{ config\([^{}]*\) }}\n\n)?{{ (debezium_\w+)\(.*\) }}\n", re.DOTALL)
+METADATA = [
+    "_cdc_op",
+    "_cdc_is_deleted",
+    "_cdc_position",
+    "_cdc_is_snapshot",
+    "_cdc_transaction_id",
+    "_cdc_changed_at",
+    "_cdc_batch",
+    "_cdc_event_id",
+]
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    from dbt.cli.main import dbtRunner
+
+    target = tmp_path_factory.mktemp("parsed")
+    where = ["--project-dir", str(REPOSITORY), "--profiles-dir", str(REPOSITORY / "profiles")]
+    output = ["--target-path", str(target), "--log-path", str(target), "--log-level", "none"]
+    result = dbtRunner().invoke(["parse", "--no-partial-parse", *where, *output])
+    assert result.success, result.exception
+    content: dict[str, Any] = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.fixture(scope="module")
+def macros(manifest: dict[str, Any]) -> dict[str, Node]:
+    return {macro["name"]: macro for macro in manifest["macros"].values() if macro["package_name"] == "debezium_lakehouse"}
+
+
+@pytest.fixture(scope="module")
+def models(manifest: dict[str, Any]) -> dict[str, Node]:
+    return {node["name"]: node for node in manifest["nodes"].values() if node["resource_type"] == "model"}
+
+
+def layer(models: dict[str, Node], name: str) -> dict[str, Node]:
+    return {model["name"]: model for model in models.values() if model["fqn"][1] == name}
+
+
+def declared(models: dict[str, Node], model: str) -> dict[str, Any]:
+    """What the staging model of a silver or live model declares of its table."""
+    staging = models[f"stg_{model.removeprefix('live_')}"]
+    content: dict[str, Any] = staging["config"]["meta"]["debezium"]
+    return content
+
+
+# Macros
+
+
+def test_every_public_macro_says_what_it_gives_and_what_its_arguments_are(macros: dict[str, Node]) -> None:
+    wrong = []
+    for name, macro in macros.items():
+        if name.startswith("_"):
+            continue
+        if not macro["description"].strip():
+            wrong.append(f"{name} has no description")
+        signature = SIGNATURE.match(macro["macro_sql"])
+        if not signature:  # a materialization: dbt calls it, nobody gives it arguments
+            continue
+        names = re.findall(r"(\w+)(?:\s*=[^,]*)?", signature[1])
+        if [argument["name"] for argument in macro["arguments"]] != names:
+            wrong.append(f"{name} takes {names}, documented are {[argument['name'] for argument in macro['arguments']]}")
+        wrong += [
+            f"{name}: {argument['name']} has no type or no description"
+            for argument in macro["arguments"]
+            if not (argument["type"] and argument["description"].strip())
+        ]
+    assert not wrong, "complete macros/macros.yml:\n" + "\n".join(wrong)
+
+
+def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
+    """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
+    names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
+    code = macros["debezium_connector"]["macro_sql"]
+    files = {path.stem for path in (REPOSITORY / "macros" / "connectors").glob("*.sql")} - {"connector"}
+    pages = {path.stem for path in (REPOSITORY / "docs" / "connectors").glob("*.md")}
+
+    assert names == set(re.findall(r"'(\w+)'", code.split("raise_compiler_error")[0]))
+    for file in files:
+        assert f"return({file}_connector())" in code
+        assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
+    assert files <= pages
+
+
+def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:
+    for name, macro in macros.items():
+        if not macro["original_file_path"].startswith("macros/connectors/"):
+            code = re.sub(r"{#.*?#}", "", macro["macro_sql"], flags=re.DOTALL)
+            assert not re.search(r"['_](postgresql|mysql|mariadb|generic)['_]", code), name
+
+
+def test_the_reasons_to_reject_are_those_that_are_documented(macros: dict[str, Node]) -> None:
+    page = (REPOSITORY / "docs" / "rejects.md").read_text(encoding="utf-8").split("## Records that cannot be used")[1]
+    documented = re.findall(r"^\| `(\w+)", page, re.MULTILINE)
+    code = macros["_reject_reason"]["macro_sql"]
+
+    assert sorted(documented) == sorted(set(re.findall(r"(?:then |null, )'(\w+)'", code)) | {"value_not_exact"})
+
+
+def test_the_types_that_are_documented_and_written_are_those_that_are_read(project: Path, macros: dict[str, Node]) -> None:
+    from scripts import schema
+
+    page = (REPOSITORY / "docs" / "types.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`(\w+)", "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))))
+    known = re.findall(r"name (?:==|in) (\([^)]*\)|'\w+')", macros["debezium_type"]["macro_sql"])
+    read = set(re.findall(r"'(\w+)'", " ".join(known)))
+
+    assert documented == (read - {"Tsvector"}) | {"array"}  # as Debezium 3.5 spells TsVector
+    assert {*schema.SEMANTIC_TYPES.values(), *schema.PLAIN_TYPES.values()} <= read
+
+
+# Models
+
+
+def test_a_model_is_metadata_and_one_call(models: dict[str, Node]) -> None:
+    calls = {
+        "staging": {"debezium_changes"},
+        "silver": {"debezium_latest", "debezium_log"},
+        "live": {"debezium_live"},
+        "monitoring": {"debezium_event_counts", "debezium_rejected_events", "debezium_ddl_history", "debezium_transactions"},
+    }
+    for name, model in models.items():
+        text = MODEL.fullmatch((REPOSITORY / model["original_file_path"]).read_text(encoding="utf-8"))
+        assert text and text[1] in calls[model["fqn"][1]], name
+
+
+def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
+    for name, model in models.items():
+        reads = model["depends_on"]["nodes"]
+        system = model["fqn"][2]
+        below = {
+            "staging": [f"source.debezium_lakehouse.bronze.{system}"],
+            "silver": [f"model.debezium_lakehouse.stg_{name}"],
+            "live": [f"model.debezium_lakehouse.{name.removeprefix('live_')}"],
+        }
+        if model["fqn"][1] in below:
+            assert reads == below[model["fqn"][1]], name
+        elif name.endswith(("__ddl_history", "__transactions")):
+            assert reads == [f"source.debezium_lakehouse.bronze.{system}"], name
+        else:  # every table of the system
+            tables = {
+                f"model.debezium_lakehouse.{other}"
+                for other in (*layer(models, "staging"), *layer(models, "silver"))
+                if other.startswith((f"stg_{system}__", f"{system}__"))
+            }
+            assert set(reads) == tables | {f"source.debezium_lakehouse.bronze.{system}"}, name
+
+
+def test_aliases_of_incremental_models_are_unique(models: dict[str, Node]) -> None:
+    """Increments are temporary views without a schema: two of one name would mix their rows."""
+    aliases = Counter(model["alias"].lower() for model in models.values() if model["config"]["materialized"] == "incremental")
+
+    assert set(layer(models, "silver")) <= set(aliases)
+    assert [alias for alias, times in aliases.items() if times > 1] == []
+
+
+def test_models_stand_where_the_readme_says(project: Path, models: dict[str, Node]) -> None:
+    from scripts.scaffold import safe_name
+
+    for name, model in models.items():
+        kind, system = model["fqn"][1:3]
+        if kind == "live":
+            table = [safe_name(part) for part in declared(models, name)["table"]]
+            assert name == f"live_{system}__{model['alias']}"
+            assert model["schema"] == system
+            assert model["alias"] in (table[-1], "__".join(table))
+        else:
+            assert (model["schema"], model["alias"]) == (kind, name)
+    assert len({(model["schema"], model["alias"]) for model in models.values()}) == len(models)
+
+
+def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
+    for name, model in models.items():
+        kind = model["fqn"][1]
+        assert model["description"].strip(), name
+        assert all(column["description"].strip() for column in model["columns"].values()), name
+        if kind == "monitoring":
+            continue
+        table = declared(models, name.removeprefix("stg_"))
+        columns = list(table["columns"])
+        if kind == "silver":
+            columns += METADATA + (["_cdc_held"] if table["keys"] else [])
+        if kind == "staging":
+            columns += [column for column in METADATA if column != "_cdc_is_deleted"]
+            columns += ["_cdc_omitted", "_cdc_kind", "_cdc_reject_reason", "_cdc_key"]
+        assert list(model["columns"]) == columns, name
+
+
+def test_every_table_with_a_key_has_a_live_view_and_both_tests(manifest: dict[str, Any], models: dict[str, Node]) -> None:
+    tests: dict[str, list[str]] = {}
+    for node in manifest["nodes"].values():
+        if node["resource_type"] == "test":
+            tests.setdefault(node["attached_node"].rsplit(".", 1)[1], []).append(node["test_metadata"]["name"])
+    live = layer(models, "live")
+    for name in layer(models, "silver"):
+        has_key = bool(declared(models, name)["keys"])
+        assert (f"live_{name}" in live) == has_key, name
+        assert sorted(tests.get(name, [])) == (["newest_change_wins", "unique_key"] if has_key else []), name
