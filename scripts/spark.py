@@ -191,7 +191,7 @@ def _local_session() -> SparkSession:
 def _remote_session(address: str) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    place = address.partition(";")[0]  # what follows may be a token
+    place = address.partition(";")[0].rstrip("/")  # what follows may be a token
     builder_settings = settings()
     if "spark.master" in builder_settings:
         raise LakehouseError(

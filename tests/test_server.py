@@ -60,7 +60,7 @@ class Checkout:
 
     def run(self, *command: str, stdin: str = "", **environment: str) -> tuple[int, str]:
         process = self.start(*command, **environment)
-        out, err = process.communicate(stdin, timeout=300)
+        out, err = process.communicate(stdin, timeout=900)
         return process.returncode, out + err
 
     def module(self, name: str, *arguments: str, stdin: str = "", **environment: str) -> tuple[int, str]:
@@ -126,18 +126,19 @@ def test_work_ends_with_the_command_that_asked_for_it(checkout: Checkout, how: s
 
 def test_nobody_else_gets_in_and_a_server_that_is_gone_is_noticed(checkout: Checkout) -> None:
     before = json.loads((checkout.folder / "lakehouse" / "server.json").read_text())
-    place = before["address"].partition(";")[0]
+    place = before["address"].partition("/;")[0]
+    port = int(place.rpartition(":")[2])
 
     status, told = checkout.module("run", SPARK_REMOTE=place)  # without the token
     assert status == 1 and f"Error: SPARK_REMOTE={place}: the server refused the session" in told
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.2", int(place.rpartition(":")[2])))
+        socket.create_connection(("127.0.0.2", port))
     assert "No Spark server is up." in checkout.module("server", "down", LAKEHOUSE_DIR="another")[1]
     status, told = checkout.module("run", LAKEHOUSE_DIR="another")
     assert status == 1 and "Error: Java was not found." in told
 
     os.kill(before["pid"], signal.SIGKILL)
-    while socket.socket().connect_ex(("127.0.0.1", int(place.rpartition(":")[2]))) == 0:
+    while socket.socket().connect_ex(("127.0.0.1", port)) == 0:
         time.sleep(0.05)
     status, told = checkout.module("run", SPARK_REMOTE=before["address"])
     assert status == 1 and f"Error: SPARK_REMOTE={place}: no Spark Connect server answers there." in told
