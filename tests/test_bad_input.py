@@ -1,14 +1,22 @@
 """Input as it should not be: files that come again, half, damaged or hostile. What is good in them is loaded."""
 
+import gzip
 import json
+import os
+import random
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from conftest import Lakehouse
-from event_factory import created, deleted, event, updated
+from conftest import REPOSITORY, Lakehouse
+from event_factory import created, deleted, event, truncated, updated
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from scripts import loader
 from scripts.errors import LakehouseError
@@ -193,6 +201,70 @@ def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> 
             loader.event_files(str(tmp_path / missing))
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"EVENTS": "{folder}/missing.jsonl"}, "EVENTS={folder}/missing.jsonl: there is no such file"),
+        ({"EVENTS": "{folder}/empty folder"}, "EVENTS={folder}/empty folder: the folder holds no files"),
+        ({"EVENTS": "{folder}/utf-16.jsonl"}, "{folder}/utf-16.jsonl: the file is UTF-16"),
+        ({"EVENTS": "{folder}/damaged.jsonl.gz"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
+        ({"EVENTS": "{folder}"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
+        ({"EVENTS": ""}, "EVENTS and SYSTEM go together"),
+        ({"SYSTEM": "../x"}, "SYSTEM=../x: expected a name of lower-case letters"),
+        ({"SYSTEM": "x; drop table y"}, "SYSTEM=x; drop table y: expected a name"),
+        ({"SYSTEM": "silver"}, "SYSTEM=silver: expected a name"),
+        ({"SYSTEM": "a__b"}, "SYSTEM=a__b: expected a name"),
+        ({"KEYS": "orders"}, "KEYS='orders': 'orders' is not of the form table=column"),
+        ({"KEYS": "orders=nope"}, "KEYS: table public.orders has no column nope; it has id."),
+        ({"CONNECTOR": "mysql"}, "CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector 'postgresql'"),
+    ],
+    ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_run_is_one_line_that_names_it(
+    lakehouse: Lakehouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: dict[str, str],
+    told: str,
+) -> None:
+    (tmp_path / "empty folder").mkdir()
+    (tmp_path / "good.jsonl").write_text(text(created(10, id=1)))
+    (tmp_path / "utf-16.jsonl").write_text(text(created(10, id=1)), encoding="utf-16")
+    damaged = bytearray(gzip.compress(random.Random(1).randbytes(900)))
+    damaged[300] ^= 255
+    (tmp_path / "damaged.jsonl.gz").write_bytes(damaged)
+    for name, value in {"EVENTS": "{folder}/good.jsonl", "SYSTEM": "refused", **given}.items():
+        monkeypatch.setenv(name, value.format(folder=tmp_path))
+
+    assert lakehouse._run.main() == 1
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert len(errors) == 1 and errors[0].startswith("Error: " + told.format(folder=tmp_path)), errors
+    models = [path for path in (lakehouse.project / "models").rglob("*") if "refused" in path.parts]
+    assert models == []
+    if "EVENTS" in given and (lakehouse.project / "lakehouse" / "warehouse" / "bronze" / "refused").exists():
+        assert bronze(lakehouse, "refused", "value") in ([], [created(10, id=1)["value"]])
+
+
+def test_an_empty_file_is_told_and_a_run_goes_on(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.touch()
+    monkeypatch.setenv("EVENTS", str(path))
+    monkeypatch.setenv("SYSTEM", "empty")
+
+    assert lakehouse._run.main() == 0
+    output = capsys.readouterr()
+    assert f"empty: {path}: the file is empty" in output.out
+    assert "No tables yet." in output.out
+    assert output.err == ""
+
+    path.write_text(text(created(10, id=1)))
+    assert lakehouse._run.main() == 0
+    assert lakehouse.rows("empty.orders") == [{"id": 1}]
+
+
 def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +364,7 @@ def test_good_lines_are_loaded_and_bad_ones_rejected_with_their_reasons(lakehous
     path = (tmp_path / "mixed.jsonl").resolve()
     bad = {
         "half": ('{"op":', "invalid_json"),
+        "trailing": ('{"topic":"t","offset":5,"value":null} {"more":1}', "invalid_json"),
         "no object": ("[1, 2]", "not_an_object"),
         "offset": ('{"topic":"t","offset":-5,"value":null}', "invalid_offset"),
         "partition": ('{"topic":"t","partition":2147483648,"offset":5,"value":null}', "invalid_partition"),
@@ -303,7 +376,7 @@ def test_good_lines_are_loaded_and_bad_ones_rejected_with_their_reasons(lakehous
     lines: list[dict[str, Any] | str] = []
     for number, (line, _) in enumerate(bad.values(), 1):
         lines += [created(number, id=number), line]
-    path.write_bytes(text(*lines).encode("utf-8", "surrogateescape"))
+    path.write_bytes(b"\xef\xbb\xbf" + text(*lines).encode("utf-8", "surrogateescape"))
     lakehouse.run("mixed", path)
 
     assert lakehouse.rows("mixed.orders") == [{"id": number} for number in range(1, len(bad) + 1)]
@@ -321,6 +394,9 @@ FIELDS: list[dict[str, Any]] = [
     {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "price",
      "parameters": {"scale": "2", "connect.decimal.precision": "5"}},
     {"type": "int32", "name": "io.debezium.time.Date", "field": "day"},
+    {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "at"},
+    {"type": "string", "name": "io.debezium.time.ZonedTimestamp", "field": "instant"},
+    {"type": "double", "field": "ratio"},
     {"type": "string", "field": "payload"},
 ]  # fmt: skip
 
@@ -333,8 +409,9 @@ def with_schema(record: dict[str, Any], fields: list[dict[str, Any]] = FIELDS) -
 
 
 def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehouse: Lakehouse) -> None:
-    good = {"id": 1, "small": -32768, "price": "AYaf", "day": 19000, "payload": '"payload":{}}'}
-    row: dict[str, Any] = {"id": 2, "small": 1, "price": "ew==", "day": 1, "payload": "x"}
+    times = {"at": 253402300799999999, "instant": "9999-12-31T23:59:59.999999Z", "ratio": 1.7976931348623157e308}
+    good = {"id": 1, "small": -32768, "price": "AYaf", "day": 19000, **times, "payload": '"payload":{}}'}
+    row: dict[str, Any] = {"id": 2, "small": 1, "price": "ew==", "day": 1, **times, "payload": "x"}
     usual = event("c", 99, row)
 
     def value(new: str | None, key: str | None = usual["key"]) -> dict[str, Any]:
@@ -343,6 +420,14 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
     def envelope(**members: Any) -> dict[str, Any]:
         return value(json.dumps({**json.loads(usual["value"]), **members}))
 
+    def replaced(old: str, new: str) -> dict[str, Any]:
+        assert old in usual["value"]
+        return value(usual["value"].replace(old, new))
+
+    def keyed(key: str) -> dict[str, Any]:
+        return envelope(op="d", before=None, after=None) | {"key": key}
+
+    deep = '{"a":' * 2000 + "1" + "}" * 2000
     source = json.loads(usual["value"])["source"]
     bad: list[tuple[dict[str, Any], str | None]] = [
         (value('{"id":7,"name":"no envelope"}'), "not_an_envelope"),
@@ -373,23 +458,67 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
         (envelope(after={**row, "day": 2932897}), "value_not_exact: day"),
         (envelope(after={**row, "day": -719163}), "value_not_exact: day"),
         (envelope(after={**row, "day": 2932897, "price": "Acn//w=="}), "value_not_exact: price, day"),
+        (envelope(after={**row, "at": 253402300800000000}), "value_not_exact: at"),
+        (envelope(after={**row, "at": 2**63}), "value_of_wrong_type"),
+        (envelope(after={**row, "instant": "infinity"}), "value_not_exact: instant"),
+        (envelope(after={**row, "instant": "2024-01-01T00:00:00.1234567Z"}), "value_not_exact: instant"),
+        (replaced('"ratio": 1.7976931348623157e+308', '"ratio": 1e309'), "value_not_exact: ratio"),
+        (replaced('"small": 1', '"small": 1, "small": 1'), "duplicate_column"),
+        (replaced('"id": 2', '"id": 2, "small": 3, "id": 5'), "duplicate_column"),
+        (value(usual["value"][:-1] + f', "more": {deep}}}'), "invalid_json"),
+        (replaced('"payload": "x"', f'"payload": {deep}'), "invalid_json"),
         (envelope(op="u", before={**row, "id": 3}), "key_changed_in_update"),
+        *((keyed(key), "no_key") for key in ("null", "{}", "[2]", '"two"', '{"id":null}', '{"id":2', '{"key":2}', "2.5", deep)),
         (envelope(op="d", before=None, after=None) | {"key": None}, "no_key"),
         (envelope(op="t", after=None), "truncate_with_key"),
     ]
     records = [with_schema(event("c", 1, good))]
     records += [{**record, "offset": number} for number, (record, _) in enumerate(bad, 100)]
-    records.append(event("c", 900, {**row, "id": 4, "small": None, "price": None, "day": None, "payload": None}))
+    records.append(event("c", 900, {"id": 4, **dict.fromkeys(row.keys() - {"id"})}))
     lakehouse.run("envelopes", records)
 
     rejected = {int(name.rsplit("/", 1)[1]): reason for name, reason in lakehouse.rejected("envelopes")}
     assert rejected == {number: reason for number, (_, reason) in enumerate(bad, 100) if reason}
     assert lakehouse.sql(
-        "select id, small, cast(price as string), cast(day as string), payload from envelopes.orders order by id"
+        "select id, small, cast(price as string), cast(day as string), cast(at as string), cast(instant as string), ratio, payload"
+        " from envelopes.orders order by id"
     ) == [
-        (1, -32768, "999.99", "2022-01-08", '"payload":{}}'),
-        (4, None, None, None, None),
+        (1, -32768, "999.99", "2022-01-08", *["9999-12-31 23:59:59.999999"] * 2, 1.7976931348623157e308, '"payload":{}}'),
+        (4, *[None] * 7),
     ]
+
+
+def test_a_value_of_30_mb_is_a_value(lakehouse: Lakehouse) -> None:
+    lakehouse.run("big", [created(10, id=1, note="é" * (15 << 20)), created(11, id=2, note="small")])
+
+    assert lakehouse.sql("select id, octet_length(note), left(note, 1) from big.orders order by id") == [
+        (1, 30 << 20, "é"),
+        (2, 5, "s"),
+    ]
+    assert lakehouse.rejected("big") == []
+
+
+def test_mysql_events_without_a_usable_position_are_rejected(lakehouse: Lakehouse) -> None:
+    places: dict[int, dict[str, Any]] = {
+        1: {"file": "binlog.000001", "pos": None},
+        2: {"file": "binlog", "pos": 4},
+        3: {"file": "binlog.000001", "pos": -4},
+        4: {"file": "binlog.000001", "pos": "four"},
+        5: {"file": "binlog.000001", "pos": 1.5},
+        6: {"file": f"binlog.{'9' * 21}", "pos": 4},
+        7: {"file": "binlog.000001", "pos": 4, "row": -1},
+        8: {"file": "binlog.000001", "pos": 4, "row": 0},
+    }
+    records = []
+    for number, place in places.items():
+        record = created(number, id=number)
+        value = json.loads(record["value"])
+        value["source"] = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": "orders", **place}
+        records.append({**record, "value": json.dumps(value)})
+    lakehouse.run("lost_place", records)
+
+    assert lakehouse.rows("lost_place.orders") == [{"id": 8}]
+    assert lakehouse.rejected("lost_place") == [(f"shop.public.orders/0/{number}", "no_position") for number in range(1, 8)]
 
 
 # Names
@@ -410,8 +539,15 @@ HOSTILE = [
     "{braces}",
     "%s%%",
     "#hash: - [x]",
+    "event",
+    "position",
+    "state",
+    "stored",
+    "_json",
+    "\n",
 ]
-TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n']
+TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5", "null"]
+TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
 
 
 def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse) -> None:
@@ -425,15 +561,22 @@ def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse
     records.append(event("c", 50, {**key, "note": "{{ 1 }}"}, key, table="keyed by all"))
     records.append(event("c", 51, {**key, "note": "gone", "ünï😀": "other"}, {**key, "ünï😀": "other"}, table="keyed by all"))
     records.append(event("d", 52, None, {**key, "ünï😀": "other"}, table="keyed by all"))
+    for topic in TOPICS:
+        envelope = json.dumps({"op": "c", "after": {"id": 1, "topic": topic}})
+        records.append({"topic": topic, "offset": 1, "key": '{"id":1}', "value": envelope})
     records.append(event("c", 60, {"id": 1, "a": 2}, table="{{ 1 }}"))
     records.append(event("c", 61, {"id": 1, "{% raw %}": 2}, table="marked column"))
     records.append(event("c", 62, {"id": 1, "Name": "a", "name": "b"}, table="twice"))
+    records.append(event("c", 63, {"id": 1, "_cdc_op": "a"}, table="metadata"))
+    records.append(event("c", 64, {"id": 1, "": "a"}, table="nameless"))
     done = lakehouse.run("hostile", records)
 
     problems = {
         "{{ 1 }}": "the name '{{ 1 }}' holds marks of Jinja, which no dbt project can name",
         "marked column": "the name '{% raw %}' holds marks of Jinja, which no dbt project can name",
         "twice": "columns 'Name' and 'name' differ in case only, which Spark cannot tell apart",
+        "metadata": "a column is named '_cdc_op', which is a name of the metadata columns",
+        "nameless": "a column is named '', which Iceberg cannot name",
     }
     for table, problem in problems.items():
         assert f"public.{table}: {problem}; no model was written" in done.notes
@@ -441,9 +584,12 @@ def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse
 
     declared = declared_tables("hostile", lakehouse.project / "models").values()
     relations = {table.table.identity[-1]: table.relation for table in declared}
-    assert set(relations) == {*TABLES, "keyed by all"}
+    assert set(relations) == {*TABLES, *TOPICS, "keyed by all"}
+    assert len(set(relations.values())) == len(relations)
     for row, table in zip(expected, TABLES, strict=True):
         assert lakehouse.rows(f"hostile.{relations[table]}") == [row], table
+    for topic in TOPICS:
+        assert lakehouse.rows(f"hostile.{relations[topic]}") == [{"id": 1, "topic": topic}]
     assert lakehouse.rows(f"hostile.{relations['keyed by all']}") == [{**key, "note": "{{ 1 }}"}]
     assert lakehouse.rejected("hostile") == []
 
@@ -460,13 +606,217 @@ def test_columns_named_as_spark_hides_its_secrets_are_columns(lakehouse: Lakehou
     assert lakehouse.rows("secrets.orders") == [{**row, "url": "new"}]
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("{{ 1 }}", "the name '{{ 1 }}' holds marks of Jinja, which no dbt project can name"),
+        ("_CDC_position", "a column is named '_CDC_position', which is a name of the metadata columns"),
+        ("NOTE", "columns 'note' and 'NOTE' differ in case only, which Spark cannot tell apart"),
+    ],
+)
+def test_a_column_that_cannot_be_named_leaves_its_table_as_it_was(lakehouse: Lakehouse, name: str, problem: str) -> None:
+    system = f"as_it_was_{len(name)}"
+    lakehouse.land(system, [created(10, id=1, note="a")])
+    lakehouse.scaffold(system)
+    lakehouse.land(system, [created(11, **{"id": 2, "note": "b", name: "c"})])
+    assert f"public.orders: {problem}; its models stay as they are" in lakehouse.scaffold(system).notes
+    if name == "NOTE":
+        lakehouse.run(system, [created(12, id=3, NOTE="d"), deleted(20, id=1)])
+        assert lakehouse.rows(f"{system}.orders") == [{"id": 2, "note": "b"}, {"id": 3, "note": None}]
+
+
+def test_a_column_is_found_wherever_it_first_comes(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without schema blocks the types come from a sample of the events; the columns come from all of them."""
+    from scripts import scaffold
+
+    monkeypatch.setattr(scaffold, "SAMPLE_ROWS", 2)
+    records = [created(number, id=number, note="a") for number in range(1, 9)]
+    lakehouse.run("late_column", [*records, created(9, id=9, note="b", colour="red"), deleted(10, id=8)])
+
+    assert lakehouse.rows("late_column.orders")[-1] == {"id": 9, "note": "b", "colour": "red"}
+
+
+# Keys and connectors
+
+
+def test_messages_keyed_in_another_way_are_refused_until_a_key_is_named(lakehouse: Lakehouse) -> None:
+    """Under the old, narrower key two rows of the source would become one."""
+    lakehouse.run("rekeyed_source", [created(10, id=1, line=1)])
+    lakehouse.land("rekeyed_source", [event("c", 20, {"id": 1, "line": 2}, {"id": 1, "line": 2})])
+    told = (
+        r"system rekeyed_source, table public.orders: its messages are keyed by id and by id, line\..*KEYS='public.orders=id,line'"
+    )
+    for _ in range(2):
+        with pytest.raises(LakehouseError, match=told):
+            lakehouse.scaffold("rekeyed_source")
+
+    lakehouse.run("rekeyed_source", [], keys={"public.orders": ["id", "line"]})
+    assert lakehouse.rows("rekeyed_source.orders", "line") == [{"id": 1, "line": 1}, {"id": 1, "line": 2}]
+
+    lakehouse.run("rekeyed_source", [event("c", 30, {"id": 1, "line": 3}, {"line": 3, "id": 1})])  # and it is known now
+    assert lakehouse.sql("select count(*) from rekeyed_source.orders") == [(3,)]
+
+    mixed = [created(10, id=1, line=1), event("c", 20, {"id": 1, "line": 2}, {"id": 1, "line": 2})]
+    lakehouse.land("two_keys", mixed)
+    with pytest.raises(LakehouseError, match="table public.orders: its messages are keyed by id"):
+        lakehouse.scaffold("two_keys")
+    assert not (lakehouse.project / "models" / "silver" / "two_keys").exists()
+
+
 def test_events_of_another_connector_than_the_one_named_are_refused(lakehouse: Lakehouse) -> None:
-    lakehouse.land("mistaken", [created(10, id=1), updated(11, id=1), deleted(12, id=1)])
+    events = [created(10, id=1), updated(11, id=1), deleted(12, id=1), created(13, id=2)]
+    lakehouse.land("mistaken", events)
     with pytest.raises(LakehouseError, match=r"CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector"):
         lakehouse.scaffold("mistaken", "mysql")
+    lakehouse.run("mistaken", [], "postgresql")
+    assert lakehouse.rows("mistaken.orders") == [{"id": 2}]
 
     foreign = created(10, id=1)
     foreign["value"] = foreign["value"].replace('"postgresql"', '"db2"')
     lakehouse.land("foreign", [foreign])
     with pytest.raises(LakehouseError, match=r"of connector 'db2'; expected one of postgresql, mysql, mariadb"):
         lakehouse.scaffold("foreign")
+
+
+def test_a_model_for_another_connector_rejects_the_events(lakehouse: Lakehouse) -> None:
+    """The names by which it knows its table are in none of them: without a reason they would count as another table's."""
+    lakehouse.land("by_hand", [created(10, id=1), deleted(11, id=1), truncated(12)])
+    lakehouse.scaffold("by_hand")
+    model = lakehouse.project / "models" / "staging" / "by_hand" / "stg_by_hand__orders.sql"
+    declaration = model.read_text()
+    for connector in ("mysql", "generic"):
+        model.write_text(declaration.replace("'postgresql'", f"'{connector}'"))
+        lakehouse.run("by_hand", [])
+        assert lakehouse.rejected("by_hand") == [(f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12)]
+        assert lakehouse.rows("by_hand.orders") == []
+
+
+def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:
+    nameless = [created(20, id=2), created(21, id=3)]
+    for record, names in zip(nameless, ({"schema": None}, {"table": 7}), strict=True):
+        value = json.loads(record["value"])
+        value["source"].update(names)
+        record.update(value=json.dumps(value), topic="elsewhere")
+    done = lakehouse.run("nameless", [created(10, id=1), *nameless])
+
+    assert "2 records of topic elsewhere: no table's events; they stay in bronze" in done.notes
+    assert lakehouse.rows("nameless.orders") == [{"id": 1}]
+
+    mysql = created(30, id=4)
+    mysql["value"] = mysql["value"].replace('"postgresql"', '"mysql"').replace('"db": "shop"', '"db": "public"')
+    lakehouse.land("nameless", [mysql])
+    with pytest.raises(LakehouseError, match=r"table public.orders: new events are of connector 'mysql', .* 'postgresql'"):
+        lakehouse.scaffold("nameless")
+
+
+# What a schema block, a DDL record, a source or a key may be, if anything may be there
+
+NAMES = ("schema", "payload", "before", "after", "source", "fields", "field", "type", "name", "id", "table", "columns", "items")
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 2**70), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(NAMES)
+)
+anything = st.recursive(leaves, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(NAMES), some, max_size=4))
+
+
+def mostly(good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(good, good, good, anything)
+
+
+def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return mostly(st.fixed_dictionaries({}, optional={name: mostly(member) for name, member in members.items()}))
+
+
+def lists(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return mostly(st.lists(items, max_size=2))
+
+
+def one_of(*texts: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(texts)
+
+
+fields = objects(
+    field=one_of("id", "after"),
+    type=one_of("int64", "array", "bytes"),
+    name=one_of("org.apache.kafka.connect.data.Decimal", "io.debezium.data.Bits", "io.debezium.time.Date"),
+    parameters=objects(scale=one_of("2"), length=one_of("5")),
+    items=anything,
+)
+schemas = objects(fields=lists(objects(field=one_of("before", "after"), fields=lists(fields))))
+ddl_columns = objects(name=one_of("id"), typeName=one_of("DECIMAL", "BIT", "DATETIME"), length=st.just(9), scale=st.just(2))
+ddl = objects(id=one_of('"d"."t"'), table=objects(columns=lists(ddl_columns), primaryKeyColumnNames=lists(one_of("id"))))
+payloads = objects(
+    op=one_of("c", "u", "d"),
+    source=objects(connector=one_of("mysql", "postgresql"), db=one_of("d"), schema=one_of("d"), table=one_of("t")),
+    after=st.dictionaries(one_of("id", "a"), anything),
+    before=anything,
+    tableChanges=lists(ddl),
+)
+values = payloads | st.fixed_dictionaries({"schema": schemas, "payload": payloads})
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(events=st.lists(st.tuples(values, st.none() | objects(id=leaves, payload=objects(id=leaves))), min_size=1, max_size=3))
+def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project: Path, events: list[tuple[Any, Any]]) -> None:
+    from scripts import scaffold, schema
+
+    deep: dict[str, Any] = {"type": "array"}
+    for _ in range(900):
+        deep = {"type": "array", "items": deep}
+    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]})
+    try:
+        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any")
+    except LakehouseError:  # of two connectors, or of one that there is not
+        return
+    for table in tables:
+        if not scaffold._problem(table, None):
+            assert scaffold.render("any", scaffold.Declared("t", table))
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, text=True)
+    if mounted.returncode:
+        assert not (os.environ.get("CI") and os.geteuid() == 0), f"CI's root may not mount: {mounted.stderr}"
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(lakehouse: Lakehouse, small_disk: Path, tmp_path: Path) -> None:
+    """It is full while events land, then while tables are built, then large enough."""
+    project, events = tmp_path / "project", tmp_path / "events.jsonl"
+    for name in ("macros", "profiles", "docs"):
+        shutil.copytree(lakehouse.project / name, project / name)
+    shutil.copy(lakehouse.project / "dbt_project.yml", project)
+    (project / "models").mkdir()
+    some = random.Random(1)
+    events.write_text(text(*(created(n, id=n, note=some.randbytes(1500).hex()) for n in range(1, 2001))))  # 3.1 MB compressed
+    folder = small_disk / "lakehouse"
+    ours = {"LAKEHOUSE_DIR": str(folder), "LAKEHOUSE_PROJECT": str(project), "DBT_PROFILES_DIR": str(project / "profiles")}
+    environment = {**os.environ, **ours, "EVENTS": str(events), "SYSTEM": "full"}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "scripts.run"], cwd=REPOSITORY, env=environment, capture_output=True, text=True
+        )
+
+    for size, landed in (("3m", False), ("7m", True)):
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(small_disk)], check=True)
+        done = run()
+        told = [line for line in done.stderr.splitlines() if line and not line.startswith("WARNING: Using incubator")]
+        assert (done.returncode, told) == (
+            1,
+            [f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is lost."],
+        )
+        assert ("full: 2,000 new records" in done.stdout) == landed
+
+    subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
+    done = run()
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("public.orders"))
+    assert line.split()[2:8] == ["2,000", "2,000", "0", "0", "2,000", "0"]
