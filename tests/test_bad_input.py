@@ -762,9 +762,9 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project:
     deep: dict[str, Any] = {"type": "array"}
     for _ in range(900):
         deep = {"type": "array", "items": deep}
-    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]})
+    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before")
     try:
-        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any")
+        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set())
     except LakehouseError:  # of two connectors, or of one that there is not
         return
     for table in tables:
