@@ -31,6 +31,7 @@
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object
       `{"value": …, "set": …}`; `flat`: the columns are members of the value itself; `document`: a text of JSON,
     - source: the members of `source` that are read, as texts,
+    - not_from: names in `source.connector` of events that are another connector's, and are rejected,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
     - before, after: the member that holds the row image, or a list of members of which the first that is there counts,
     - op: the operation as Debezium's letter (c, r, u, d, t, m),
@@ -56,6 +57,7 @@
     {%- set found = {
         'form': 'rows',
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'],
+        'not_from': [],
         'fields': ['transaction: struct<id: string>'],
         'before': 'before',
         'after': 'after',

@@ -2,6 +2,7 @@
 {% macro mysql_connector() -%}
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row'],
+        'not_from': ['postgresql'],
         'position': _mysql_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
     })) }}
@@ -20,11 +21,11 @@
     {%- endset -%}
     {%- set no_file = "coalesce(" ~ source ~ ".file, '') = '' and " ~ source ~ " is not null" -%}
     {%- set pos -%}
-        if({{ no_file }}, coalesce(try_cast({{ source }}.pos as decimal(20, 0)), 0), try_cast({{ source }}.pos as decimal(20, 0)))
+        if({{ no_file }}, coalesce(try_cast({{ source }}.pos as bigint), 0), try_cast({{ source }}.pos as bigint))
     {%- endset -%}
     concat(
         {{ sortable_number('(' ~ file ~ ')', 20) }},
         {{ sortable_number(pos, 20) }},
-        {{ sortable_number('coalesce(try_cast(' ~ source ~ '.row as decimal(20, 0)), 0)', 10) }}
+        {{ sortable_number('coalesce(try_cast(' ~ source ~ '.row as bigint), 0)', 10) }}
     )
 {%- endmacro %}

@@ -2,6 +2,7 @@
 {% macro postgresql_connector() -%}
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence'],
+        'not_from': ['mariadb', 'mysql'],
         'position': _postgresql_position(),
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
         'left_out': 'placeholder',

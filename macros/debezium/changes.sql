@@ -141,7 +141,7 @@ from judged
     keep Spark from copying the parse into every expression that reads it, and into filters.
 -#}
 {% macro parsed_events(schema) -%}
-{%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt')) {%- endset -%}
+{%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')) {%- endset -%}
 cut as (
 
     select records.*, _cut_event, _cut_end, _cut_corrupt
@@ -311,12 +311,21 @@ parsed as (
         when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
         when _op is null and (_event.payload.ddl is not null or _event.payload.historyRecord is not null) then 'ddl'
         when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null then 'heartbeat'
+        {%- if c.not_from %}
+        when {{ _is_of_other_connector(c) }} then 'change'
+        {%- endif %}
         {%- for field in c.table %}
         when {{ field }} <> {{ literal(table[loop.index0]) }} then 'other_table'
         {%- endfor %}
         when _op = 't' then 'truncate'
         else 'change'
     end
+{%- endmacro %}
+
+
+{#- An event of another connector does not name this one's tables: it is rejected, not taken for another table's. -#}
+{% macro _is_of_other_connector(c) -%}
+    _event.payload.source.connector in ({{ _literals(c.not_from) }})
 {%- endmacro %}
 
 
@@ -331,6 +340,9 @@ parsed as (
         when _op is null then 'not_an_envelope'
         when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
         {{ c.reject }}
+        {%- if c.not_from %}
+        when {{ _is_of_other_connector(c) }} then 'other_connector'
+        {%- endif %}
         {%- if c.left_out_columns %}
         when size(array_except(_left_out, array({{ _literals(names) }}))) > 0 then 'unknown_left_out_column'
         {%- endif %}
@@ -427,6 +439,9 @@ parsed as (
     {%- endfor -%}
     {%- set seen = {} -%}
     {%- for name in columns -%}
+        {%- if name == '' or name.lower().startswith('_cdc_') -%}
+            {%- do problems.append("a column is named '" ~ name ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
+        {%- endif -%}
         {%- if name | lower in seen -%}
             {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name ~ "' differ in case only, which Spark cannot tell apart") -%}
         {%- endif -%}

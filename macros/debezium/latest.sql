@@ -4,7 +4,8 @@
     Per column, the write with the greatest position counts. Of the events that carry every column (`full`)
     only the newest matters; the events after it that left out unchanged values (`partial`) are laid over it in
     order. `_cdc_held` names, for each column that the newest event left out, the position of the write that
-    decided its value ('' where no landed event did), so that a late event can still supply it.
+    decided its value ('' where no landed event did), so that a late event can still supply it. What is named on the
+    way begins with `_cdc_`: a key may be named `event` or `state`.
 -#}
 {% macro debezium_latest(changes, keys, columns) -%}
 
@@ -16,40 +17,40 @@
 
 select
     {%- for name in columns %}
-    {{ quoted(name) if name in keys else 'state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
+    {{ quoted(name) if name in keys else '_cdc_state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
     {%- endfor %}
-    state._cdc_op as _cdc_op,
-    state._cdc_op = 'd' as _cdc_is_deleted,
-    state._cdc_position as _cdc_position,
-    state._cdc_is_snapshot as _cdc_is_snapshot,
-    state._cdc_transaction_id as _cdc_transaction_id,
-    state._cdc_changed_at as _cdc_changed_at,
-    state._cdc_batch as _cdc_batch,
-    state._cdc_event_id as _cdc_event_id,
-    state._cdc_held as _cdc_held
+    _cdc_state._cdc_op as _cdc_op,
+    _cdc_state._cdc_op = 'd' as _cdc_is_deleted,
+    _cdc_state._cdc_position as _cdc_position,
+    _cdc_state._cdc_is_snapshot as _cdc_is_snapshot,
+    _cdc_state._cdc_transaction_id as _cdc_transaction_id,
+    _cdc_state._cdc_changed_at as _cdc_changed_at,
+    _cdc_state._cdc_batch as _cdc_batch,
+    _cdc_state._cdc_event_id as _cdc_event_id,
+    _cdc_state._cdc_held as _cdc_held
 from (
     select
         {% for name in keys %}{{ quoted(name) }}, {% endfor %}
         {%- if new.has_partial %}
-        if(size(partial_events) = 0, {{ _state('full_event', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as state
+        if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as _cdc_state
         {%- else %}
-        {{ _state('full_event', others, kept) }} as state
+        {{ _state('_cdc_full', others, kept) }} as _cdc_state
         {%- endif %}
     from (
         select
             {% for name in keys %}{{ quoted(name) }}, {% endfor %}
             {%- if new.has_partial %}
-            max_by(event, _cdc_position) filter (where _cdc_omitted is null) as full_event,
-            collect_list(event) filter (where _cdc_omitted is not null) as partial_events
+            max_by(_cdc_event, _cdc_position) filter (where _cdc_omitted is null) as _cdc_full,
+            collect_list(_cdc_event) filter (where _cdc_omitted is not null) as _cdc_partial
             {%- else %}
-            max_by(event, _cdc_position) as full_event
+            max_by(_cdc_event, _cdc_position) as _cdc_full
             {%- endif %}
         from (
             select
                 {% for name in keys %}{{ quoted(name) }}, {% endfor %}
                 _cdc_position,
                 _cdc_omitted,
-                struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as event
+                struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as _cdc_event
             from {{ new.relation }}
             where
                 _cdc_kind = 'change'
@@ -83,10 +84,10 @@ from (
 {% macro _fold_partial_events(others, kept) -%}
     aggregate(
         array_sort(
-            filter(partial_events, e -> e._cdc_position > coalesce(full_event._cdc_position, '')),
+            filter(_cdc_partial, e -> e._cdc_position > coalesce(_cdc_full._cdc_position, '')),
             (a, b) -> case when a._cdc_position < b._cdc_position then -1 when a._cdc_position > b._cdc_position then 1 else 0 end
         ),
-        {{ _state('full_event', others, kept) }},
+        {{ _state('_cdc_full', others, kept) }},
         (s, e) -> named_struct(
             {%- for name in others %}
             {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}), s.{{ quoted(name) }}, e.{{ quoted(name) }}),

@@ -125,15 +125,20 @@
 {%- endmacro %}
 
 
-{#- The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. -#}
+{#-
+    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark finds fault
+    with backticks in a name where a statement has several columns: such a column has a statement of its own.
+-#}
 {% macro _comment_columns() -%}
-    {%- set comments = [] -%}
+    {%- set together = [] -%}
+    {%- set statements = [together] -%}
     {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
-        {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
+        {%- set comment = quoted(column.name) ~ ' comment ' ~ literal(column.description) -%}
+        {%- if '`' in column.name -%} {%- do statements.append([comment]) -%} {%- else -%} {%- do together.append(comment) -%} {%- endif -%}
     {%- endfor -%}
-    {%- if comments -%}
+    {%- for comments in statements if comments -%}
         {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
-    {%- endif -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 
