@@ -126,19 +126,17 @@
 
 
 {#-
-    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark finds fault
-    with backticks in a name where a statement has several columns: such a column has a statement of its own.
+    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
+    finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
 -#}
 {% macro _comment_columns() -%}
-    {%- set together = [] -%}
-    {%- set statements = [together] -%}
+    {%- set comments = [] -%}
     {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
-        {%- set comment = quoted(column.name) ~ ' comment ' ~ literal(column.description) -%}
-        {%- if '`' in column.name -%} {%- do statements.append([comment]) -%} {%- else -%} {%- do together.append(comment) -%} {%- endif -%}
+        {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
     {%- endfor -%}
-    {%- for comments in statements if comments -%}
+    {%- if comments and '`' not in model.columns.keys() | join -%}
         {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
-    {%- endfor -%}
+    {%- endif -%}
 {%- endmacro %}
 
 
