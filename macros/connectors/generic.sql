@@ -2,6 +2,8 @@
 {% macro generic_connector() -%}
     {{ return(envelope_capabilities({
         'fields': ['transaction: struct<id: string>', 'isHeartbeat: string'],
+        'table': ['_event.payload.source.db', '_event.payload.source.table'],
+        'table_by_topic': true,
         'left_out': 'placeholder',
         'kind': "when _event.payload.isHeartbeat = 'true' then 'heartbeat'",
     })) }}
