@@ -129,11 +129,9 @@ def _with_prefix(payload: Payload) -> str:
         prefix = name.removesuffix("op")
         if prefix in ("", "__", name) or prefix[-1].isalnum() or value not in ROW_OPERATIONS:
             continue
-        connector = f"flattened({prefix})"
-        if "__deleted" in payload and any(
-            other != name and _is_metadata(other, connector) for other in payload if other != "__deleted"
-        ):
-            return connector
+        metadata = [other for other in payload if _is_metadata(other, f"flattened({prefix})")]
+        if "__deleted" in metadata and len(metadata) > 2:
+            return f"flattened({prefix})"
     return "flattened"
 
 
@@ -300,10 +298,8 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         raise LakehouseError(
             f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}."
         )
-    is_other = (
-        found and wanted and not are_alike(found.connector, wanted) and found.connector not in ("generic", wanted.split("(")[0])
-    )
-    if found and is_other:
+    expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
+    if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):
         raise LakehouseError(
             f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {found.connector!r}. "
             "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
