@@ -4,16 +4,24 @@ The scaffold reads a sample of the landed events with this; the models read all 
 connector in `macros/connectors`. A dialect is recognised by its value alone, in the order of `DIALECTS`.
 """
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scripts.errors import LakehouseError
-from scripts.schema import columns_of_schema, key_columns
+from scripts.schema import columns_of_cells, columns_of_schema, columns_of_struct, key_columns
 
 Payload = dict[str, Any]
 ROW_OPERATIONS = {"c", "r", "u", "d"}
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
+RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
+# Members that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its prefix.
+FLATTENED_METADATA = {
+    *("op", "ts_ms", "ts_us", "ts_ns", "version", "connector", "name", "db", "schema", "table", "collection", "keyspace", "shard"),
+    *("snapshot", "sequence", "lsn", "xmin", "txId", "txSeq", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no"),
+    *("file", "pos", "row", "server_id", "gtid", "thread", "query"),
+}
 
 
 def _source(payload: Payload) -> dict[str, Any]:
@@ -75,6 +83,64 @@ def _lindorm_columns(columns: dict[str, str]) -> dict[str, str]:
     return dict.fromkeys(columns, "bytes") if _is_hbase_row(columns) else columns
 
 
+def _is_cassandra_row(payload: Payload) -> bool:
+    """`i` is an insert; `r` is the delete of a range of rows, not a row."""
+    return str(payload.get("op")).lower() in {"c", "i", "u", "d"}
+
+
+def _is_cockroachdb(payload: Payload) -> bool:
+    return "op" in payload and "cockroachdb" in (_source(payload).get("origin"), _source(payload).get("connector"))
+
+
+def _cockroachdb_table(payload: Payload) -> tuple[str, ...]:
+    return _named_by("database_name", "schema_name", "table_name")(payload) or _named_by("db", "schema", "table")(payload)
+
+
+def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
+    names = _source(payload).get("primary_keys")
+    return key_columns(payload.get("key")) or ([str(name) for name in names] if isinstance(names, list) else [])
+
+
+def _has_row_image(payload: Payload) -> bool:
+    return _has_row_operation(payload) and any(isinstance(payload.get(member), dict) for member in ("before", "after"))
+
+
+def _has_cells(payload: Payload) -> bool:
+    """Whether the row images hold a `{"value": …, "set": …}` for each column; null stands for one left out."""
+    images = [payload[member] for member in ("before", "after") if isinstance(payload.get(member), dict)]
+    cells = [cell for image in images for cell in image.values() if cell is not None]
+    return bool(cells) and all(isinstance(cell, dict) and "value" in cell for cell in cells)
+
+
+def _is_plain_row(payload: Payload) -> bool:
+    is_envelope = isinstance(payload.get("source"), dict) and any(name in payload for name in ("op", "ddl", "historyRecord"))
+    is_marker = payload.get("status") in ("BEGIN", "END") and "event_count" in payload
+    return not (is_envelope or is_marker or payload.keys() <= {"ts_ms", "ts_us", "ts_ns"})
+
+
+def _is_marked_row(payload: Payload) -> bool:
+    """A flattened row is recognised by what the transform adds; without it, it could be any JSON."""
+    return _is_plain_row(payload) and ("__deleted" in payload or str(payload.get("__op")).lower() in ROW_OPERATIONS)
+
+
+def _with_prefix(payload: Payload) -> str:
+    """`flattened`, or `flattened(<prefix>)` where the metadata of a row have another prefix than Debezium's own."""
+    for name, value in payload.items():
+        prefix = name.removesuffix("op")
+        if prefix in ("", "__", name) or prefix[-1].isalnum() or value not in ROW_OPERATIONS:
+            continue
+        metadata = [other for other in payload if _is_metadata(other, f"flattened({prefix})")]
+        if "__deleted" in metadata and len(metadata) > 2:
+            return f"flattened({prefix})"
+    return "flattened"
+
+
+def _is_metadata(name: str, connector: str) -> bool:
+    prefix = connector[len("flattened(") : -1] or "__"
+    rest = name.removeprefix(prefix)
+    return name == "__deleted" or rest != name and (rest in FLATTENED_METADATA or rest.startswith(("source_", "transaction_")))
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How a connector writes events, as far as the scaffold has to know. Macros know the rest."""
@@ -85,8 +151,39 @@ class Dialect:
     is_row: Callable[[Payload], bool] = _has_row_operation
     after: str = "after"  # the members that hold the row images
     before: str = "before"
+    form: str = "rows"  # of a row image, as in the macro's capabilities
+    by_topic: bool = False  # whether the topic identifies the table where the payload does not
     keys: Callable[[Payload, Any], list[str]] = lambda payload, schema: []  # key columns that payload or schema block tell
     columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns  # types that only the dialect knows
+
+    def identity(self, payload: Payload, topic: str) -> tuple[str, ...]:
+        """The names of an event's table, outermost first; empty where none can be told."""
+        found = self.table(payload) if self.table else ()
+        return found or ((topic,) if self.by_topic or self.table is None else ())
+
+    def described(self, schema: Any) -> dict[str, str]:
+        """Columns and types from the schema block of a value; empty where it has none."""
+        if self.form == "flat":
+            return {name: kind for name, kind in columns_of_struct(schema).items() if not _is_metadata(name, self.connector)}
+        if self.form == "cells":
+            return columns_of_cells(schema, self.after) or columns_of_cells(schema, self.before)
+        return columns_of_schema(schema, self.after, self.before)
+
+    def image(self, payload: Payload, member: str) -> dict[str, Any] | None:
+        """A row image with plain values, or None where the event has none."""
+        if self.form == "flat":
+            return {name: value for name, value in payload.items() if not _is_metadata(name, self.connector)}
+        image = payload.get(member)
+        if not isinstance(image, dict):
+            return None
+        if self.form == "cells":
+            cells = {name: cell for name, cell in image.items() if name not in RANGE_BOUNDS}
+            return {name: cell.get("value") if isinstance(cell, dict) else cell for name, cell in cells.items()}
+        return image
+
+    def tells_deletes(self, payload: Payload) -> bool:
+        """Whether an event of a stream like this would tell that a row is gone."""
+        return self.form != "flat" or "__deleted" in payload
 
 
 # The first that recognises an event wins; the last recognises every envelope without a connector.
@@ -110,8 +207,46 @@ DIALECTS = (
     Dialect("postgresql", _is_written_by("postgresql"), _named_by("schema", "table")),
     Dialect("mysql", _is_written_by("mysql"), _named_by("db", "table")),
     Dialect("mariadb", _is_written_by("mariadb"), _named_by("db", "table")),
-    Dialect("generic", lambda payload: not _source(payload).get("connector") and "op" in payload),
+    Dialect("sqlserver", _is_written_by("sqlserver"), _named_by("db", "schema", "table")),
+    Dialect("oracle", _is_written_by("oracle"), _named_by("db", "schema", "table")),
+    Dialect("db2", _is_written_by("db2"), _named_by("schema", "table")),
+    Dialect("ibmi", _is_written_by("ibmi")),
+    Dialect("informix", _is_written_by("informix"), _named_by("db", "schema", "table")),
+    Dialect("vitess", _is_written_by("vitess"), _named_by("keyspace", "table")),
+    Dialect("yashandb", _is_written_by("yashandb"), _named_by("schema", "table")),
+    Dialect("spanner", _is_written_by("spanner"), _named_by("db", "table")),
+    Dialect(
+        "cassandra",
+        _is_written_by("cassandra"),
+        _named_by("keyspace", "table"),
+        _is_cassandra_row,
+        before="after",
+        form="cells",
+    ),
+    Dialect("ticdc", _is_written_by("TiCDC"), _named_by("db", "table")),
+    Dialect("cockroachdb", _is_cockroachdb, _cockroachdb_table, keys=_cockroachdb_keys),
+    Dialect("yugabytedb", _is_written_by("yugabytedb"), _named_by("schema", "table"), form="cells"),
+    Dialect(
+        "yugabytedb_yboutput",
+        lambda payload: _is_written_by("YugabyteDB")(payload) and _has_cells(payload),
+        _named_by("schema", "table"),
+        form="cells",
+    ),
+    Dialect("yugabytedb_pgoutput", _is_written_by("YugabyteDB"), _named_by("schema", "table"), _has_row_image),
+    Dialect("flattened", _is_marked_row, is_row=_is_plain_row, form="flat"),
+    Dialect(
+        "generic",
+        lambda payload: not _source(payload).get("connector") and "op" in payload,
+        _named_by("db", "table"),
+        by_topic=True,
+    ),
 )
+# Connectors whose events one model reads alike.
+ALIKE = ({"mysql", "mariadb"},)
+
+
+def are_alike(one: str, other: str) -> bool:
+    return one == other or any({one, other} == group for group in ALIKE)
 
 
 def foreign_format(payload: Payload) -> str | None:
@@ -151,6 +286,8 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         LakehouseError: the event is of another connector than `wanted`, or of one that there is no macro for.
     """
     known = {dialect.connector: dialect for dialect in DIALECTS}
+    if wanted and re.fullmatch(r"flattened\(.+\)", wanted):
+        known[wanted] = replace(known["flattened"], connector=wanted)
     if wanted and wanted not in known:
         raise LakehouseError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
     found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
@@ -161,10 +298,13 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         raise LakehouseError(
             f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}."
         )
-    if found and wanted and found.connector not in (wanted, "generic") and {found.connector, wanted} != {"mysql", "mariadb"}:
+    expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
+    if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):
         raise LakehouseError(
             f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {found.connector!r}. "
             "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
         )
     chosen = known[wanted] if wanted and not (found and found.connector == wanted) else found
+    if chosen and chosen.connector == "flattened":
+        chosen = replace(chosen, connector=_with_prefix(payload))
     return chosen if chosen and chosen.is_row(payload) else None

@@ -187,16 +187,17 @@ def _topic(value: dict[str, Any]) -> str | None:
 
     Source: Debezium documentation, "Topic names": `<prefix>.<schema>.<table>` (PostgreSQL),
     `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle). Writers
-    that name no prefix have what else they say of the table (Lindorm; Huawei CDL JSON, which has no `source`).
+    that name no prefix have what else they say of the table (Lindorm, CockroachDB; Huawei CDL JSON, which has no `source`).
     """
     payload = value.get("payload", value)
     if not isinstance(payload, dict):
         return None
     source = payload.get("source")
     if isinstance(source, dict):
-        has_database = source.get("connector") != "postgresql"
-        parts = [source.get("name"), source.get("db") if has_database else None, source.get("namespace"), source.get("schema")]
-        parts.append(source.get("table") or source.get("collection"))
+        database = source.get("keyspace") or source.get("db") or source.get("database_name")
+        parts = [source.get("name"), database if source.get("connector") != "postgresql" else None]
+        parts += [source.get("namespace"), source.get("schema") or source.get("schema_name")]
+        parts.append(source.get("table") or source.get("collection") or source.get("table_name"))
     else:
         parts = [payload.get("SEG_OWNER"), payload.get("TABLE_NAME")] if "OPERATION" in payload else []
     names = [part for part in parts if isinstance(part, str) and part]

@@ -13,12 +13,11 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from scripts.dialects import Dialect, dialect_of, foreign_format, refuse_foreign_formats
+from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.schema import (
     TableSeen,
     columns_of_ddl,
-    columns_of_schema,
     columns_of_values,
     key_columns,
     key_of_ddl,
@@ -87,6 +86,11 @@ def scaffold(
     for table in seen:
         declared = known.get(table.identity)
         problem = _problem(table, declared)
+        if not (problem or declared or connector or table.tells_deletes or _has_tombstones(spark, system, table)):
+            problem = (
+                "no event tells of deletes: there is no __deleted, and no record without a value. Set "
+                "delete.tombstone.handling.mode=rewrite, or name CONNECTOR=flattened if deletes come as records without a value"
+            )
         if problem:
             done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
         elif declared is None:
@@ -111,10 +115,10 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
 
     Under a narrower key two rows of the source would become one, in silence.
     """
-    if declared and not _are_alike(declared.table.connector, seen.connector):
+    if declared and not are_alike(declared.table.connector, seen.connector):
         raise LakehouseError(
             f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for "
-            f"{declared.table.connector!r}. Give these events a SYSTEM of their own."
+            f"{declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector (CONNECTOR)."
         )
     if wanted or not seen.message_keys or (declared and not declared.table.keys):
         return
@@ -126,10 +130,6 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
             f"instance KEYS='{seen.name}={','.join(other[-1])}'; a table whose key changes is built anew."
         )
-
-
-def _are_alike(one: str, other: str) -> bool:
-    return one == other or {one, other} == {"mysql", "mariadb"}
 
 
 def _other_keys(keys: list[list[str]], known: list[list[str]]) -> list[list[str]]:
@@ -152,6 +152,11 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
             return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
         folded[name.lower()] = name
     return ""
+
+
+def _has_tombstones(spark: SparkSession, system: str, table: TableSeen) -> bool:
+    rows = spark.table(f"bronze.`{system}`").where("value is null and key is not null")
+    return not rows.where(rows.topic.isin(sorted(table.topics))).isEmpty()
 
 
 def _unmodelled(spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int) -> list[str]:
@@ -270,24 +275,25 @@ def _tables(
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
             continue
-        identity = dialect.table(payload) if dialect.table else (topic,)
+        identity = dialect.identity(payload, topic)
         if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event
             continue
         table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
-        if not _are_alike(table.connector, dialect.connector):
+        if not are_alike(table.connector, dialect.connector):
             raise LakehouseError(
                 f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and {dialect.connector!r}. "
                 "Give each connector's events a SYSTEM of their own."
             )
         dialects.setdefault(identity, dialect)
         table.topics.add(topic)
-        columns = columns_of_schema(value.get("schema"), dialect.after, dialect.before)
+        table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
+        columns = dialect.described(value.get("schema"))
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
             table.columns[column] = wider_type(table.columns.get(column, kind), kind)
-        for image in (payload.get(dialect.after), payload.get(dialect.before) if table.columns else None):
-            if isinstance(image, dict):
+        for image in (dialect.image(payload, dialect.after), dialect.image(payload, dialect.before) if table.columns else None):
+            if image is not None:
                 rows.setdefault(identity, []).append(image)
         columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
         if columns_of_key:
@@ -306,7 +312,7 @@ def _complete(
     ddl: dict[str, Any] | None,
     tables: dict[tuple[str, ...], TableSeen],
 ) -> None:
-    if not table.columns and ddl:
+    if not table.columns and ddl and table.connector in ("mysql", "mariadb", "ticdc"):  # whose types `columns_of_ddl` knows
         table.columns = columns_of_ddl(ddl, rows)
         table.types_from = "DDL records"
         table.keys = key_of_ddl(ddl)

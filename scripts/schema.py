@@ -78,6 +78,7 @@ class TableSeen:
     keys: list[str] = field(default_factory=list)
     message_keys: list[list[str]] = field(default_factory=list)  # the sets of columns that messages are keyed by
     types_from: str = ""  # schema block, DDL records, values
+    tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
 
     @property
     def name(self) -> str:
@@ -129,7 +130,22 @@ def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
     """Columns and types from the schema block of a value, which has its images in two members; empty where it has none."""
     images = _fields(schema)
     row = images.get(after) or images.get(before)
-    return {name: column_type(item) for name, item in _fields(row).items()}
+    return columns_of_struct(row)
+
+
+def columns_of_struct(schema: Any) -> dict[str, str]:
+    """Columns and types from the schema of a row; empty where it is none."""
+    return {name: column_type(item) for name, item in _fields(schema).items()}
+
+
+def columns_of_cells(schema: Any, member: str) -> dict[str, str]:
+    """The same of an image whose columns are objects with a `value`. Writers have been seen to describe cells as plain."""
+    found = {}
+    for name, item in _fields(_fields(schema).get(member)).items():
+        cell = _fields(item) if item.get("type") == "struct" else {"value": item}
+        if "value" in cell:
+            found[name] = column_type(cell["value"])
+    return found
 
 
 def _fields(struct: Any) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,10 @@
     gives the capabilities below; it is chosen by name here, so dbt sees every edge.
 -#}
 {% macro connector_names() -%}
-    {{ return(['generic', 'huawei_cdl', 'lindorm', 'mariadb', 'mysql', 'postgresql']) }}
+    {{ return([
+        'cassandra', 'cockroachdb', 'db2', 'flattened', 'generic', 'huawei_cdl', 'ibmi', 'informix', 'lindorm', 'mariadb', 'mysql', 'oracle',
+        'postgresql', 'spanner', 'sqlserver', 'ticdc', 'vitess', 'yashandb', 'yugabytedb', 'yugabytedb_pgoutput', 'yugabytedb_yboutput',
+    ]) }}
 {%- endmacro %}
 
 
@@ -13,6 +16,22 @@
     {%- elif connector in ('mysql', 'mariadb') -%} {{ return(mysql_connector()) }}
     {%- elif connector == 'huawei_cdl' -%} {{ return(huawei_cdl_connector()) }}
     {%- elif connector == 'lindorm' -%} {{ return(lindorm_connector()) }}
+    {%- elif connector == 'sqlserver' -%} {{ return(sqlserver_connector()) }}
+    {%- elif connector == 'oracle' -%} {{ return(oracle_connector()) }}
+    {%- elif connector == 'db2' -%} {{ return(db2_connector()) }}
+    {%- elif connector == 'ibmi' -%} {{ return(ibmi_connector()) }}
+    {%- elif connector == 'informix' -%} {{ return(informix_connector()) }}
+    {%- elif connector == 'vitess' -%} {{ return(vitess_connector()) }}
+    {%- elif connector == 'yashandb' -%} {{ return(yashandb_connector()) }}
+    {%- elif connector == 'spanner' -%} {{ return(spanner_connector()) }}
+    {%- elif connector == 'cassandra' -%} {{ return(cassandra_connector()) }}
+    {%- elif connector == 'cockroachdb' -%} {{ return(cockroachdb_connector()) }}
+    {%- elif connector == 'ticdc' -%} {{ return(ticdc_connector()) }}
+    {%- elif connector == 'yugabytedb' -%} {{ return(yugabytedb_connector()) }}
+    {%- elif connector == 'yugabytedb_yboutput' -%} {{ return(yugabytedb_yboutput_connector()) }}
+    {%- elif connector == 'yugabytedb_pgoutput' -%} {{ return(yugabytedb_pgoutput_connector()) }}
+    {%- elif connector == 'flattened' -%} {{ return(flattened_connector()) }}
+    {%- elif connector.startswith('flattened(') -%} {{ return(flattened_connector(connector[10:-1])) }}
     {%- elif connector == 'generic' -%} {{ return(generic_connector()) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(
@@ -29,7 +48,8 @@
     which it differs. All but the first four are SQL over `_event.payload`, the parsed value, and the record's own columns.
 
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object
-      `{"value": …, "set": …}`; `flat`: the columns are members of the value itself; `document`: a text of JSON,
+      `{"value": …, "set": …}` (key columns may be plain); `flat`: the columns are members of the value itself;
+      `document`: a text of JSON,
     - source: the members of `source` that are read, as texts,
     - not_from: names in `source.connector` of events that are another connector's, and are rejected,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
@@ -38,7 +58,11 @@
     - snapshot: the mark of `source.snapshot`,
     - position: the place in the source's log, as text that sorts in the source's order; NULL where it should be
       there and is not; '' where the connector has none and the order of the topic is all there is,
+    - ties: what decides between an event and a delete of one key at one position: `topic`, the order of the topic;
+      `deletes_first`; `deletes_last`,
     - table: the names that identify the table inside an event, outermost first,
+    - table_by_topic: whether the topic may identify the table: then `table` of the model is the topic alone, and names inside
+      events are not compared,
     - changed_at: milliseconds of the change in the source,
     - transaction_id: the transaction's own name,
     - key: the member of the value that holds the key of the row as it was, or none. Where there is one it counts before the
@@ -47,9 +71,12 @@
       its place; `unset`: the cell is null or not set; `listed`: the placeholder, or no value for a column that is in
       `left_out_columns`,
     - left_out_columns: an array of names, all of which have to be columns, or none,
+    - null_is_ambiguous: whether a null in an update without `before` may stand for a value that the row keeps,
+    - updates_parts_of_collections: whether an update of an array or a map may hold only the elements that changed,
     - splits_key_changes: whether `before` of an update may hold invented keys, so that only a delete and a create tell of
       a changed key, and another key in `before` rejects the update; otherwise such an update stands for both,
     - tombstone_deletes: whether a record without a value is a delete,
+    - truncate_has_key: whether a truncate comes with a Kafka key, which is then not one of a row,
     - kind: further branches of a CASE that tell records which are no rows,
     - reject: further branches of a CASE with reasons to reject.
 -#}
@@ -64,14 +91,19 @@
         'op': 'lower(_event.payload.op)',
         'snapshot': '_event.payload.source.snapshot',
         'position': "''",
+        'ties': 'topic',
         'table': [],
+        'table_by_topic': false,
         'changed_at': "coalesce(nullif(_event.payload.source.ts_ms, '0'), _event.payload.ts_ms)",
         'transaction_id': '_event.payload.transaction.id',
         'key': none,
         'left_out': 'never',
         'left_out_columns': none,
+        'null_is_ambiguous': false,
+        'updates_parts_of_collections': false,
         'splits_key_changes': false,
         'tombstone_deletes': false,
+        'truncate_has_key': false,
         'kind': '',
         'reject': '',
     } -%}
@@ -90,4 +122,29 @@
 {% macro sortable_number(number, width) -%}
     if({{ number }} >= 0 and length(cast({{ number }} as string)) <= {{ width }},
        lpad(cast({{ number }} as string), {{ width }}, '0'), null)
+{%- endmacro %}
+
+
+{#- Whether an event is a row of a snapshot, by its mark or its operation: writers have been seen to drop the mark. -#}
+{% macro is_snapshot_row() -%}
+    (lower(_event.payload.op) = 'r' or lower(coalesce(_event.payload.source.snapshot, '')) not in ('', 'false'))
+{%- endmacro %}
+
+
+{#-
+    A log sequence number of SQL Server or Db2, hexadecimal `8:8:4` or `8:8:16` digits, as text of one width that sorts like
+    it; `unknown` where the event says that it has none, NULL where it is no such number.
+-#}
+{% macro sortable_lsn(lsn, unknown) -%}
+    case
+        when coalesce(upper({{ lsn }}), '') in ('', 'NULL', '00') then {{ unknown }}
+        when {{ lsn }} rlike '^[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:([0-9a-fA-F]{4}|[0-9a-fA-F]{16})$'
+            then lower(concat(left({{ lsn }}, 18), lpad(substr({{ lsn }}, 19), 16, '0')))
+    end
+{%- endmacro %}
+
+
+{#- The first of all log sequence numbers. -#}
+{% macro _lsn_zero() -%}
+    '00000000:00000000:0000000000000000'
 {%- endmacro %}

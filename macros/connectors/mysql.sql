@@ -1,10 +1,11 @@
 {#- MySQL and MariaDB, which share the binlog's positions: docs/connectors/mysql.md. -#}
 {% macro mysql_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row'],
+        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row', 'gtid'],
         'not_from': ['postgresql'],
         'position': _mysql_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
+        'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.gtid)',
     })) }}
 {%- endmacro %}
 

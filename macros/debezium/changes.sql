@@ -71,9 +71,12 @@ images as (
         {%- for name in names %}
         {{ _image_value(c, name, types[loop.index0], keys, has_two_halves) }} as _image_{{ loop.index }},
         {%- endfor %}
-        {{ _kind(c, table) }} as _kind,
+        {{ _kind(c, table, keys) }} as _kind,
         concat(
             '0000.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
+            {%- if c.ties != 'topic' %}
+            if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
+            {%- endif %}
             coalesce(
                 concat({{ sortable_number('partition', 10) }}, '.', {{ sortable_number('offset', 20) }}),
                 concat(file, ':', {{ sortable_number('line', 12) }})
@@ -183,20 +186,36 @@ parsed as (
     {%- set after = [] -%}
     {%- for name, type in columns.items() -%}
         {%- set json = debezium_type(type, name).json -%}
-        {%- set field = quoted(name) ~ ': ' ~ ('struct<value: ' ~ json ~ ', `set`: boolean>' if c.form == 'cells' else json) -%}
+        {%- set field = quoted(name) ~ ': ' ~ _column_schema(c, json, name in keys) -%}
         {%- do after.append(field) -%}
         {%- if name in keys or not keys -%} {%- do before.append(field) -%} {%- endif -%}
     {%- endfor -%}
+    {%- if c.form == 'flat' -%}
+        {{ return('_event struct<payload: struct<' ~ (after + c.fields) | join(', ') ~ '>>, _end int, _corrupt string') }}
+    {%- endif -%}
     {%- set members = [
         'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'historyRecord: string',
     ] + c.fields -%}
-    {%- for member in _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
+    {%- set befores = _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
+    {%- for member in befores | reject('in', _image_members(c, 'after')) -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
     {%- endfor -%}
     {%- for member in _image_members(c, 'after') -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ after | join(', ') ~ '>') -%}
     {%- endfor -%}
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
+{%- endmacro %}
+
+
+{#- A column of an image, as `from_json` reads it. A key column of cells is text: it may be a cell or a plain value. -#}
+{% macro _column_schema(c, json, is_key) -%}
+    {%- if c.form != 'cells' -%}
+        {{ return(json) }}
+    {%- elif is_key and _is_plain_key(json) -%}
+        {{ return('string') }}
+    {%- else -%}
+        {{ return('struct<value: ' ~ json ~ ', `set`: boolean>') }}
+    {%- endif -%}
 {%- endmacro %}
 
 
@@ -212,8 +231,9 @@ parsed as (
 {%- endmacro %}
 
 
-{#- An image as a struct; of several members the first that is there. -#}
+{#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
+    {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
     {%- set found = [] -%}
     {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
     {{ found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')' }}
@@ -221,8 +241,19 @@ parsed as (
 
 
 {#- The JSON value of a column in an image, `before` or `after`. -#}
-{% macro _member(c, image, name, json) -%}
-    {{ _json_value(_image(c, image) ~ '.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else ''), json) }}
+{% macro _member(c, image, name, json, keys) -%}
+    {%- set value = _image(c, image) ~ '.' ~ quoted(name) -%}
+    {%- if c.form == 'cells' and name in keys and _is_plain_key(json) -%}
+        try_cast({{ _text_of_cell(c, value) }} as {{ json }})
+    {%- else -%}
+        {{ _json_value(value ~ ('.value' if c.form == 'cells' else ''), json) }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- The text of a key column that may be a cell. -#}
+{% macro _text_of_cell(c, text) -%}
+    {{ return("if(startswith(" ~ text ~ ", '{'), get_json_object(" ~ text ~ ", '$.value'), " ~ text ~ ")" if c.form == 'cells' else text) }}
 {%- endmacro %}
 
 
@@ -232,8 +263,8 @@ parsed as (
 
 
 {#- The JSON value of a key column in the row as it was: of `before`, else of the connector's own member. -#}
-{% macro _old_key_value(c, name, json) -%}
-    {%- set before = _member(c, 'before', name, json) -%}
+{% macro _old_key_value(c, name, json, keys) -%}
+    {%- set before = _member(c, 'before', name, json, keys) -%}
     {%- if c.key and c.key not in _image_members(c, 'before') -%}
         coalesce({{ before }}, {{ _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) }})
     {%- else -%}
@@ -247,14 +278,14 @@ parsed as (
     round where the connector names a member for it): other columns of a partial `before` are invented by Debezium.
 -#}
 {% macro _image_value(c, name, type, keys, has_two_halves) -%}
-    {%- set after = _member(c, 'after', name, type.json) -%}
+    {%- set after = _member(c, 'after', name, type.json, keys) -%}
     {%- if name in keys -%}
-        {%- set before = _old_key_value(c, name, type.json) -%}
-        {%- set found = [_key_value(name, type, keys), before] -%}
+        {%- set before = _old_key_value(c, name, type.json, keys) -%}
+        {%- set found = [_key_value(c, name, type, keys), before] -%}
         {%- set old = 'coalesce(' ~ (found | reverse if c.key else found) | join(', ') ~ ')' -%}
         if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
     {%- else -%}
-        if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json) }}, {{ after }})
+        if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json, keys) }}, {{ after }})
     {%- endif -%}
 {%- endmacro %}
 
@@ -263,7 +294,7 @@ parsed as (
 {% macro _key_has_changed(c, names, types, keys) -%}
     {%- for name in keys -%}
         {%- set json = types[names.index(name)].json -%}
-        {%- set before, after = _old_key_value(c, name, json), _member(c, 'after', name, json) -%}
+        {%- set before, after = _old_key_value(c, name, json, keys), _member(c, 'after', name, json, keys) -%}
         {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}
@@ -285,8 +316,12 @@ parsed as (
 {%- endmacro %}
 
 
-{% macro _key_value(name, type, keys) -%}
-    {%- set parts = ['_key.payload.' ~ quoted(name), '_key.' ~ quoted(name)] -%}
+{% macro _key_value(c, name, type, keys) -%}
+    {%- set parts = [] -%}
+    {%- for place in ('_key.payload.', '_key.') -%}
+        {%- set part = place ~ quoted(name) -%}
+        {%- do parts.append(_text_of_cell(c, part) if _is_plain_key(type.json) else part) -%}
+    {%- endfor -%}
     {%- if _is_plain_key(type.json) and keys | length == 1 -%}
         {%- do parts.append("nullif(regexp_replace(get_json_object(key, '$.payload'), '^[{\\\\[].*', ''), '')") -%}
         {%- do parts.append("if(key rlike '^[^{\\\\[]', trim('\"', key), null)") -%}
@@ -297,16 +332,15 @@ parsed as (
 
 
 {#- What a record is. -#}
-{% macro _kind(c, table) -%}
+{% macro _kind(c, table, keys) -%}
     case
-        {%- if c.tombstone_deletes %}
-        when value is null or octet_length(value) < 64 and trim(value) = '' then 'change'
-        {%- else %}
+        {%- if not (c.tombstone_deletes and keys) %}
         when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
         when _event.payload is null and _end is not null and _corrupt is null
             and (contains(value, '"payload"') or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
         {%- endif %}
         {{ c.kind }}
+        {%- if c.form != 'flat' %}
         when _op = 'm' then 'message'
         when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
         when _op is null and (_event.payload.ddl is not null or _event.payload.historyRecord is not null) then 'ddl'
@@ -314,7 +348,8 @@ parsed as (
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
         {%- endif %}
-        {%- for field in c.table %}
+        {%- endif %}
+        {%- for field in c.table if table | length == c.table | length %}
         when {{ field }} <> {{ literal(table[loop.index0]) }} then 'other_table'
         {%- endfor %}
         when _op = 't' then 'truncate'
@@ -333,7 +368,7 @@ parsed as (
 {% macro _reject_reason(c, names, types, keys) -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
-        {%- if c.tombstone_deletes %}
+        {%- if c.tombstone_deletes and keys %}
         when value is null or octet_length(value) < 64 and trim(value) = '' then {{ _if_no_key(names, keys) }}
         {%- endif %}
         when _end is null then 'invalid_json'
@@ -347,13 +382,22 @@ parsed as (
         when size(array_except(_left_out, array({{ _literals(names) }}))) > 0 then 'unknown_left_out_column'
         {%- endif %}
         when _position is null then 'no_position'
-        when _op = 't' then if(key is null, null, 'truncate_with_key')
+        when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
         when _corrupt is not null then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
         {%- endfor %}
-        {%- if keys and c.splits_key_changes %}
+        {%- set others = names | reject('in', keys) | list %}
+        {%- if c.null_is_ambiguous and others %}
+        when _op = 'u' and {{ _image(c, 'before') }} is null and ({{ _any_image(names, others, 'is null') }})
+            then 'null_or_unchanged' || ': REPLICA IDENTITY has to be FULL, or the plugin yboutput'
+        {%- endif %}
+        {%- set collections = _collections(names, types) %}
+        {%- if c.updates_parts_of_collections and collections %}
+        when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update'
+        {%- endif %}
+        {%- if keys and c.splits_key_changes and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
         {%- endif %}
         {%- set inexact = _inexact_columns(c, names, types, keys) %}
@@ -365,6 +409,21 @@ parsed as (
         ))
         {%- endif %}
     end
+{%- endmacro %}
+
+
+{% macro _collections(names, types) -%}
+    {%- set found = [] -%}
+    {%- for type in types if type.json.startswith('array<') or type.json.startswith('map<') -%}
+        {%- do found.append(names[types.index(type)]) -%}
+    {%- endfor -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+
+{#- Whether the JSON value of one of some columns is, or is not, null. -#}
+{% macro _any_image(names, some, condition) -%}
+    {%- for name in some -%} _image_{{ names.index(name) + 1 }} {{ condition }}{{ ' or ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}
 
 
@@ -398,7 +457,7 @@ parsed as (
         {%- set cell = _image(c, 'after') ~ '.' ~ quoted(name) -%}
         {{ return("(_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true)))") }}
     {%- elif c.left_out == 'listed' -%}
-        {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
+        {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json, keys) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
         {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
     {%- else -%}
         {{ return(none) }}
@@ -447,7 +506,7 @@ parsed as (
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
-    {%- if c.table | length > table | length -%}
+    {%- if c.table | length > table | length and not (c.table_by_topic and table | length == 1) -%}
         {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
     {%- endif -%}
     {%- if problems -%}

@@ -1,0 +1,669 @@
+"""Debezium's other connectors, the forks that write its events, and flattened rows: order, images and refusals of each.
+
+Every connector has a history of its own here, in the order in which its source committed it, with positions that compare
+wrongly as text and clocks that run backwards. All tables are one system, so that a run builds all of them.
+"""
+
+import json
+import random
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from conftest import Lakehouse, corpus
+
+Record = dict[str, Any]
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class History:
+    """Changes of one table in the order of the source; `source` fields of a change make its position."""
+
+    table: str
+    connector: str
+    names: dict[str, Any]  # members of `source` that name the table
+    cells: bool = False
+    records: list[Record] = field(default_factory=list)
+
+    def add(self, op: str, id: int, before: Any = None, after: Any = None, key: Any = "id", **members: Any) -> None:
+        offset = len(self.records)
+        source = {
+            "version": "3.4.0.Final",
+            "connector": self.connector,
+            "name": "src",
+            "ts_ms": 1700000000000 - offset,
+            "snapshot": "false",
+        }
+        source |= self.names | members.pop("source", {})
+        value = {
+            "before": self._image(before),
+            "after": self._image(after),
+            "source": source,
+            "op": op,
+            "ts_ms": 1700000009999 - offset,
+        }
+        name = {"id": {"value": id} if self.cells else id} if key == "id" else key
+        self.record({**value, **members}, name)
+
+    def record(self, value: Any, key: Any) -> None:
+        self.records.append(
+            {
+                "topic": f"src.{self.table}",
+                "partition": 0,
+                "offset": len(self.records),
+                "key": None if key is None else json.dumps(key),
+                "value": None if value is None else json.dumps(value),
+            }
+        )
+
+    def _image(self, image: Any) -> Any:
+        if image is None or not self.cells:
+            return image
+        return {name: None if value is ... else {"value": value, "set": True} for name, value in image.items()}
+
+
+def history(name: str, connector: str, places: list[dict[str, Any]], **names: str | None) -> History:
+    """Three rows over seven places: a snapshot row that changes twice, one that is deleted, one that comes back."""
+    events = History(name, connector, {"db": "d", "schema": "s", "table": name, **names})
+    first, *later = places
+    snapshot = {"snapshot": "true", **first}
+    events.add("r", 1, after={"id": 1, "note": "read"}, source=snapshot)
+    events.add("r", 2, after={"id": 2, "note": "read"}, source=snapshot)
+    events.add("u", 1, before={"id": 1, "note": "read"}, after={"id": 1, "note": "old"}, source=later[0])
+    events.add("d", 2, before={"id": 2, "note": "read"}, source=later[1])
+    events.add("c", 3, after={"id": 3, "note": "first"}, source=later[2])
+    events.add("u", 1, before={"id": 1, "note": "old"}, after={"id": 1, "note": "new"}, source=later[3])
+    events.add("d", 3, before={"id": 3, "note": "first"}, source=later[4])
+    events.add("c", 3, after={"id": 3, "note": "again"}, source=later[5])
+    return events
+
+
+HISTORY_ROWS = [{"id": 1, "note": "new"}, {"id": 3, "note": "again"}]
+
+
+def numbers(name: str, *values: Any, **others: Any) -> list[dict[str, Any]]:
+    return [{name: value, **others} for value in values]
+
+
+def sqlserver() -> History:
+    def place(commit: str, change: str | None, serial: int | None = 1) -> dict[str, Any]:
+        return {"commit_lsn": commit, "change_lsn": change, "event_serial_no": serial}
+
+    places = [place("00000027:00000ac0:0001", None, None), place("00000027:00000ac0:0009", "00000027:00000ac0:0009", 2)]
+    places += [place("00000027:00000ac0:000a", "00000027:00000ac0:0009"), place("00000027:00000ac0:000F", "00000027:00000ac0:000b")]
+    places += [place("00000027:00000AC0:0010", "00000027:00000ac0:0002", 2)]
+    places += [place("00000027:00000b00:0001", "00000027:00000aff:000a"), place("00000027:00000b00:0001", "00000027:00000aff:000B")]
+    return history("sqlserver", "sqlserver", places, db="sales", schema="dbo")
+
+
+def sqlserver_rewritten() -> History:
+    """As Flink CDC writes SQL Server: snapshot rows without a mark, and what has no position, come first."""
+    events = History("rewritten", "sqlserver", {"db": "sales", "schema": "dbo", "table": "rewritten"})
+    for id, unknown in enumerate(("00", "NULL", None), start=1):
+        events.add(
+            "r", id, after={"id": id, "note": "read"}, source={"commit_lsn": unknown, "change_lsn": None, "event_serial_no": None}
+        )
+    later = {"commit_lsn": "00000000:00000001:0001", "change_lsn": "NULL", "event_serial_no": None}
+    events.add("u", 1, after={"id": 1, "note": "new"}, source=later)
+    events.add("d", 2, before={"id": 2, "note": "read"}, source=later)
+    events.add("u", 3, after={"id": 3, "note": "new"}, source=later)
+    events.add("c", 4, after={"id": 4, "note": "gone"}, source={"commit_lsn": "00", "change_lsn": "00"})
+    events.add("d", 4, before={"id": 4, "note": "gone"}, source={"commit_lsn": "00000000:00000001:0002", "change_lsn": None})
+    return events
+
+
+def oracle() -> History:
+    """A change that was begun before the snapshot and committed after it comes after the snapshot's row."""
+    places: list[dict[str, Any]] = [{"scn": "900", "commit_scn": None, "txSeq": None}]
+    for commit, change, number in (("950", "850", 1), ("999", "998", 9), ("999", "998", 10), ("1000", "998", 2)):
+        places.append({"commit_scn": commit, "scn": change, "txSeq": number, "txId": "0500080076ca0000"})
+    places += [{"commit_scn": "10000", "scn": "9999", "txSeq": number} for number in (9, 10)]
+    return history("oracle", "oracle", places, db="ORCLPDB1", schema="APP")
+
+
+def oracle_before_3() -> History:
+    """Until 3.0, `commit_scn` is that of an earlier commit; the change's own number, segment and sequence are its place."""
+    places: list[dict[str, Any]] = [{"scn": "900", "commit_scn": "0"}]
+    for number, segment, sequence in (
+        ("999", "0x0034b1.00143517.0010", 1),
+        ("999", "0x0034b1.00143517.0010", 9),
+        ("999", "0x0034b1.00143517.0010", 10),
+        ("1000", "0x0034b1.00143516.0010", 0),
+        ("10000", " 0x0034b1.00143519.0010 ", 9),
+        ("10000", " 0x0034b1.0014351a.0010 ", 0),
+    ):
+        places.append({"scn": number, "rs_id": segment, "ssn": sequence, "commit_scn": "950", "version": "2.7.0.Final"})
+    return history("oracle_before_3", "oracle", places, db="ORCLPDB1", schema="APP")
+
+
+def oracle_xstream() -> History:
+    def place(commit: int, change: int) -> dict[str, Any]:
+        position = f"{commit:016x}0000000100000001{change:016x}000000010000000102"
+        return {"lcr_position": position, "scn": "1", "commit_scn": None}
+
+    places = [{"scn": "900", "lcr_position": None}, place(0x389, 0x388), place(0x38A, 0x389), place(0x3AF, 0x39A)]
+    places += [place(0x400, 0x3FF), place(0x1000, 0xFF9), place(0x1000, 0xFFA)]
+    return history("oracle_xstream", "oracle", places, db="ORCLPDB1", schema="APP")
+
+
+def db2() -> History:
+    def place(commit: str, change: str | None) -> dict[str, Any]:
+        return {"commit_lsn": f"00000000:0000150f:{commit:0>16}", "change_lsn": change and f"00000000:0000150f:{change:0>16}"}
+
+    places = [
+        place("48fc0", None),
+        place("48fc9", "48fc1"),
+        place("48fca", "48fc2"),
+        place("48fCB", "48fc3"),
+        place("48fd0", "48fc4"),
+    ]
+    return history("db2", "db2", [*places, place("50000", "4ffff"), place("50000", "50000")], schema="DB2INST1")
+
+
+def informix() -> History:
+    places = [
+        {"commit_lsn": "0", "change_lsn": "0"},
+        *({"commit_lsn": str(n), "change_lsn": "99"} for n in (99, 100, 101, 627404540760620)),
+    ]
+    places += [{"commit_lsn": "627404540760621", "change_lsn": change} for change in ("99", "100")]
+    return history("informix", "informix", places, schema="informix")
+
+
+def ibmi() -> History:
+    """The table is the topic; a new receiver may begin the sequence anew."""
+    places = [{"receiver": None, "sequence": None}, *numbers("sequence", "99", "100", "101", receiver="QSQJRN0009")]
+    places += [{"receiver": "QSQJRN0010", "sequence": "3"}, *numbers("sequence", "9", "10", receiver="QSQJRN0010")]
+    return history("ibmi", "ibmi", places, db="db name", schema=None, table=None)
+
+
+def yashandb() -> History:
+    def place(commit: int, group: int, place_in_group: int, row: int) -> dict[str, Any]:
+        return {"position_scn": commit, "group_lsn": group, "group_offset": place_in_group, "batch_row_id": row}
+
+    places = [
+        {"scn": "90", "position_scn": None},
+        place(99, 9, 9, 0),
+        place(99, 9, 10, 0),
+        place(99, 10, 0, 0),
+        place(100, 1, 1, 1),
+    ]
+    return history("yashandb", "yashandb", [*places, place(828249295637925888, 7, 220, 9), place(828249295637925888, 7, 220, 10)])
+
+
+def vitess() -> History:
+    """Inside a shard: epoch, rank, place in the transaction. A failover raises the epoch and may lower the rank."""
+    events = History("vitess", "vitess", {"keyspace": "commerce", "table": "vitess", "shard": "-80", "db": ""})
+
+    def order(epoch: int, rank: int, number: int) -> dict[str, Any]:
+        return {"id": "[]", "transaction_epoch": epoch, "transaction_rank": str(rank), "total_order": number}
+
+    events.add("r", 1, after={"id": 1, "note": "read"}, source={"snapshot": "true"})
+    events.add("u", 1, after={"id": 1, "note": "old"}, transaction=order(0, 99, 1))
+    events.add("u", 1, after={"id": 1, "note": "older"}, transaction=order(0, 100, 1))
+    events.add("c", 2, after={"id": 2, "note": "first"}, transaction=order(0, 1000, 9))
+    events.add("d", 2, before={"id": 2, "note": "first"}, transaction=order(0, 1000, 10))
+    events.add("u", 1, after={"id": 1, "note": "new"}, transaction=order(1, 5, 1))
+    events.add("c", 3, after={"id": 3, "note": "first"}, transaction=order(1, 6, 9))
+    events.add("u", 3, after={"id": 3, "note": "again"}, transaction=order(1, 6, 10))
+    return events
+
+
+def spanner() -> History:
+    """No snapshot. Two changes of one commit differ in their record's number, or in the row of the record."""
+    events = History("spanner", "spanner", {"db": "database", "table": "spanner"})
+
+    def place(time: int, sequence: str, number: int = 0) -> dict[str, Any]:
+        return {"ts_ns": time, "ts_ms": 1, "sequence": sequence, "mod_number": number, "value_capture_type": "NEW_ROW"}
+
+    events.add("c", 1, after={"id": 1, "note": "first"}, source=place(999_999_999_999_999_999, "7"))
+    events.add("u", 1, after={"id": 1, "note": "old"}, source=place(1_000_000_000_000_000_000, "9", 5))
+    events.add("u", 1, after={"id": 1, "note": "new"}, source=place(1_000_000_000_000_000_000, "10", 0))
+    events.add("c", 2, after={"id": 2, "note": "first"}, source=place(1_000_000_000_000_000_001, "1", 9))
+    events.add("d", 2, before={"id": 2}, source=place(1_000_000_000_000_000_001, "1", 10))
+    events.add("d", 3, before={"id": 3}, source=place(1_000_000_000_000_000_002, "1", 9))
+    events.add("c", 3, after={"id": 3, "note": "again"}, source=place(1_000_000_000_000_000_002, "1", 10))
+    return events
+
+
+def cockroachdb() -> History:
+    """An enriched changefeed: no `source.connector`, names of its own, the time of the commit as nanoseconds.counter."""
+    events = History("cockroachdb", "", {})
+
+    def add(op: str, id: int, time: str, note: str | None) -> None:
+        source: dict[str, Any] = {
+            "origin": "cockroachdb",
+            "database_name": "d",
+            "schema_name": "public",
+            "table_name": "cockroachdb",
+        }
+        source |= {"primary_keys": ["id"], "mvcc_timestamp": time, "ts_ns": 1747243394200039000}
+        value = {
+            "op": op,
+            "after": None if note is None else {"id": id, "note": note},
+            "key": {"id": id},
+            "source": source,
+            "ts_ns": 5,
+        }
+        events.record({"payload": value}, None)  # a sink that is no Kafka has no key but the one in the value
+
+    add("c", 1, "999999999999999999.0000000000", "first")
+    add("u", 1, "1747243394200039000.0000000009", "old")
+    add("u", 1, "1747243394200039000.0000000010", "new")
+    add("c", 2, "1747243394200039001.0000000000", "first")
+    add("d", 2, "1747243394200039002.0000000000", None)
+    add("d", 3, "1747243394200039009.0000000000", None)
+    add("c", 3, "1747243394200039010.0000000000", "again")
+    return events
+
+
+def ticdc() -> History:
+    """Updates may change the key, also swap two; a truncate is DDL, a watermark a message, both in the table's topic."""
+    events = History("ticdc", "TiCDC", {"db": "test", "table": "ticdc", "file": "", "cluster_id": "default"})
+
+    def add(op: str, id: int, time: int, before: Any = None, after: Any = None, **members: Any) -> None:
+        events.add(op, id, before, after, source={"commit_ts": time, "pos": 0, "row": 0}, **members)
+
+    add("c", 9, 90, after={"id": 9, "note": "before the truncate"})
+    events.record(
+        {
+            "payload": {
+                "source": {"connector": "TiCDC", "db": "test", "table": "ticdc", "commit_ts": 99},
+                "ddl": "TRUNCATE TABLE ticdc",
+            }
+        },
+        {"payload": {"databaseName": "test"}},
+    )
+    add("c", 1, 999, after={"id": 1, "note": "one"})
+    add("c", 2, 999, after={"id": 2, "note": "two"})
+    add("m", 0, 1000, key=None)
+    add("u", 2, 1001, before={"id": 1, "note": "one"}, after={"id": 2, "note": "one"})
+    add("u", 1, 1001, before={"id": 2, "note": "two"}, after={"id": 1, "note": "two"})
+    add("u", 3, 10000, before={"id": 2, "note": "one"}, after={"id": 3, "note": "one"})
+    return events
+
+
+def yugabytedb() -> History:
+    """The gRPC connector: keys are cells too, and a null cell is a value that did not change."""
+    events = History("yugabytedb", "yugabytedb", {"db": "yugabyte", "schema": "public", "table": "yugabytedb"}, cells=True)
+
+    def place(commit: int, lsn: str) -> dict[str, Any]:
+        return {"commit_time": commit, "lsn": lsn, "txId": "", "sequence": f'[null,"{lsn}"]'}
+
+    events.add("r", 1, after={"id": 1, "note": "read", "more": "kept"}, source={"snapshot": "true", **place(90, "1:4:AAA=:-1:90")})
+    events.add("u", 1, after={"id": 1, "note": "old", "more": ...}, source=place(999, "1:9::0:0"))
+    events.add("u", 1, after={"id": 1, "note": "older", "more": ...}, source=place(999, "1:10::0:0"))
+    events.add("u", 1, after={"id": 1, "note": "new", "more": ...}, source=place(1000, "1:2::9:0"))
+    events.add("c", 2, after={"id": 2, "note": "first", "more": "gone"}, source=place(1001, "1:12::9:0"))
+    events.add("d", 2, before={"id": 2, "note": ..., "more": ...}, source=place(1001, "1:12::10:0"))
+    events.add("c", 3, after={"id": 3, "note": "again", "more": None}, source=place(1002, "2:1::0:0"))
+    return events
+
+
+def yugabytedb_yboutput() -> History:
+    """The logical connector's own plugin: PostgreSQL's positions; its Kafka keys are plain, its columns cells."""
+    events = History("yboutput", "YugabyteDB", {"db": "yugabyte", "schema": "public", "table": "yboutput"}, cells=True)
+    for op, id, before, after, lsn in (
+        ("c", 1, None, {"id": 1, "note": "first", "more": "kept"}, 99),
+        ("u", 1, None, {"id": 1, "note": "new", "more": ...}, 100),
+        ("c", 2, None, {"id": 2, "note": "first", "more": "gone"}, 101),
+        ("d", 2, {"id": 2, "note": ..., "more": ...}, None, 102),
+    ):
+        events.add(op, id, before, after, key={"id": id}, source={"lsn": lsn, "sequence": None})
+    return events
+
+
+def yugabytedb_pgoutput() -> History:
+    events = History("pgoutput", "YugabyteDB", {"db": "yugabyte", "schema": "public", "table": "pgoutput"})
+    events.add("c", 1, after={"id": 1, "note": "first", "more": None}, source={"lsn": 99})
+    events.add("u", 1, after={"id": 1, "note": "new", "more": "whole"}, source={"lsn": 100})
+    events.add("u", 1, {"id": 1, "note": "new", "more": "whole"}, {"id": 1, "note": "newer", "more": None}, source={"lsn": 101})
+    return events
+
+
+def opengauss() -> History:
+    places = numbers("lsn", 90, 99, 100, 101, 999, 1000, 1001)
+    return history("opengauss", "postgresql", places, schema="public")
+
+
+def cassandra() -> History:
+    """Each cell by its own time of writing; a delete wins against a write of the same time; replicas repeat each other."""
+    events = History("cassandra", "cassandra", {"db": "NULL", "keyspace": "ks", "table": "cassandra"}, cells=True)
+
+    def add(op: str, id: int, time: int, file: str = "CommitLog-7-1.log", **columns: Any) -> None:
+        after = {"id": id, "note": ..., "more": ..., **columns}
+        events.add(op, id, None, after, key={"id": id}, source={"ts_us": time, "file": file, "pos": 1})
+
+    add("i", 1, 99, note="first", more="first")
+    add("u", 1, 1000, note="new")
+    add("u", 1, 999, more="late")
+    add("u", 1, 999, more="late", file="CommitLog-7-2.log")
+    add("u", 1, 100, note="old")
+    add("i", 2, 100, note="gone")
+    add("d", 2, 1000, note=None, more=None)
+    add("u", 2, 999, note="too late")
+    add("i", 3, 100, note="gone", more="gone")
+    add("d", 3, 200, note=None, more=None)
+    add("u", 3, 300, note="again")
+    add("u", 4, 500, note="at the same time")
+    add("d", 4, 500, note=None, more=None)
+    add("i", 5, 100, note="set", more="set")
+    add("u", 5, 101, more=None)
+    return events
+
+
+EXPECTED: dict[str, tuple[History, Rows]] = {
+    name: (events, rows)
+    for name, events, rows in (
+        ("sqlserver", sqlserver(), HISTORY_ROWS),
+        ("rewritten", sqlserver_rewritten(), [{"id": 1, "note": "new"}, {"id": 3, "note": "new"}]),
+        ("oracle", oracle(), HISTORY_ROWS),
+        ("oracle_before_3", oracle_before_3(), HISTORY_ROWS),
+        ("oracle_xstream", oracle_xstream(), HISTORY_ROWS),
+        ("db2", db2(), HISTORY_ROWS),
+        ("informix", informix(), HISTORY_ROWS),
+        ("src_ibmi", ibmi(), HISTORY_ROWS),
+        ("yashandb", yashandb(), HISTORY_ROWS),
+        ("opengauss", opengauss(), HISTORY_ROWS),
+        ("vitess", vitess(), HISTORY_ROWS),
+        ("spanner", spanner(), HISTORY_ROWS),
+        ("cockroachdb", cockroachdb(), HISTORY_ROWS),
+        ("ticdc", ticdc(), [{"id": 1, "note": "two"}, {"id": 3, "note": "one"}]),
+        ("yugabytedb", yugabytedb(), [{"id": 1, "note": "new", "more": "kept"}, {"id": 3, "note": "again", "more": None}]),
+        ("yboutput", yugabytedb_yboutput(), [{"id": 1, "note": "new", "more": "kept"}]),
+        ("pgoutput", yugabytedb_pgoutput(), [{"id": 1, "note": "newer", "more": None}]),
+        (
+            "cassandra",
+            cassandra(),
+            [
+                {"id": 1, "note": "new", "more": "late"},
+                {"id": 3, "note": "again", "more": None},
+                {"id": 5, "note": "set", "more": None},
+            ],
+        ),
+    )
+}
+
+
+def check(lakehouse: Lakehouse, system: str) -> None:
+    found = {name: lakehouse.rows(f"{system}.{name}", "id") for name in EXPECTED}
+    assert found == {name: rows for name, (_, rows) in EXPECTED.items()}
+    assert lakehouse.rejected(system) == []
+
+
+def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
+    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records])
+    check(lakehouse, "sources")
+
+
+def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
+    """The offsets are those of the shuffled arrival, so nothing but the source's position can tell the order."""
+    records = [record for events, _ in EXPECTED.values() for record in events.records]
+    chance = random.Random(7)
+    arriving = [dict(record) for record in records + chance.sample(records, len(records) // 3)]
+    chance.shuffle(arriving)
+    for offset, record in enumerate(arriving):
+        record["offset"] = offset
+    half = len(arriving) // 2
+    lakehouse.run("shuffled", arriving[:half])
+    lakehouse.run("shuffled", arriving[half:])
+    check(lakehouse, "shuffled")
+
+
+def test_the_order_of_the_topic_decides_where_there_is_no_position(lakehouse: Lakehouse) -> None:
+    """Vitess without ordered transactions, CockroachDB without times, Flink's own JSON: by offset, in any order of arrival."""
+    tables = {
+        "no_rank": History("no_rank", "vitess", {"keyspace": "commerce", "table": "no_rank", "vgtid": "[]"}),
+        "no_time": History("no_time", "cockroachdb", {"db": "d", "schema": "public", "table": "no_time", "ts_hlc": None}),
+    }
+    for events in tables.values():
+        events.add("c", 1, after={"id": 1, "note": "first"}, transaction={"id": "[]", "total_order": 1})
+        events.add("u", 1, after={"id": 1, "note": "new"}, transaction={"id": "[]", "total_order": 1})
+        events.add("c", 2, after={"id": 2, "note": "first"})
+        events.add("d", 2)
+    flink = [History(name, "", {}) for name in ("carts", "lines")]
+    for at, (op, before, after) in enumerate(
+        [
+            ("c", None, {"id": 1, "note": "first"}),
+            ("d", {"id": 1, "note": "first"}, None),  # Flink SQL writes an update as two records
+            ("c", None, {"id": 1, "note": "new"}),
+            ("c", None, {"id": 2, "note": "first"}),
+            ("u", {"id": 2, "note": "first"}, {"id": 3, "note": "moved"}),  # Flink CDC as one, also of a key
+        ]
+    ):
+        for events in flink:
+            events.record({"before": before, "after": after, "op": op, "source": {"db": "d", "table": events.table}}, None)
+            events.records[-1].update(topic="flink", offset=2 * at + flink.index(events))
+    records = [record for events in [*tables.values(), *flink] for record in events.records]
+    random.Random(3).shuffle(records)
+    keys = {"carts": ["id"], "d.lines": ["id"]}
+    lakehouse.run("by_topic", records[::2], keys=keys)
+    lakehouse.run("by_topic", records[1::2])
+
+    for name in tables:
+        assert lakehouse.rows(f"by_topic.{name}") == [{"id": 1, "note": "new"}], name
+    for events in flink:
+        assert lakehouse.rows(f"by_topic.{events.table}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "moved"}]
+    assert lakehouse.rejected("by_topic") == []
+
+
+PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"
+AMBIGUOUS = "null_or_unchanged: REPLICA IDENTITY has to be FULL, or the plugin yboutput"
+
+
+def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakehouse) -> None:
+    row = {"id": 1, "note": "a"}
+    refused: dict[str, str] = {}
+    tables = []
+    for name, connector, source in (
+        ("bad_lsn", "sqlserver", {"db": "d", "schema": "s", "commit_lsn": "00000027:00000ac0:00g2"}),
+        ("no_scn", "oracle", {"db": "d", "schema": "s", "scn": None, "commit_scn": None}),
+        ("short_lsn", "db2", {"schema": "s", "commit_lsn": "0000:0001"}),
+        ("no_lsn", "informix", {"db": "d", "schema": "s", "commit_lsn": None}),
+        ("no_entry", "ibmi", {"receiver": "QSQJRN0009", "sequence": None}),
+        ("no_tso", "TiCDC", {"db": "d"}),
+        ("bad_time", "cockroachdb", {"db": "d", "schema": "s", "ts_hlc": "yesterday"}),
+        ("half_rank", "vitess", {"keyspace": "k"}),
+    ):
+        events = History(name, connector, {"table": name})
+        events.add("u", 1, after=row, source=source, transaction={"id": "t", "transaction_rank": "7"})
+        tables.append(events)
+        refused[f"src.{name}/0/0"] = "no_position"
+
+    spanner = History("partial", "spanner", {"db": "database", "table": "partial", "sequence": "1"})
+    for time, (op, kind) in enumerate([("c", "NEW_ROW"), ("u", "NEW_VALUES"), ("u", "OLD_AND_NEW_VALUES"), ("c", "NEW_VALUES")]):
+        spanner.add(op, 1, after={"id": 1, "note": None if time else "a"}, source={"ts_ns": time, "value_capture_type": kind})
+        if time:
+            refused[f"src.partial/0/{time}"] = PARTIAL
+    spanner.add("c", 2, after={"id": 2, "note": "b"}, source={"ts_ns": 8, "value_capture_type": "NEW_ROW"})
+    spanner.add("d", 2, source={"ts_ns": 9, "value_capture_type": "NEW_VALUES"})
+
+    change = History("change", "YugabyteDB", {"db": "d", "schema": "public", "table": "change"})
+    change.add("c", 1, after={"id": 1, "note": "a", "more": None}, source={"lsn": 1})
+    change.add("u", 1, after={"id": 1, "note": "b", "more": None}, source={"lsn": 2})
+    refused["src.change/0/1"] = AMBIGUOUS
+
+    plain = History("plain", "yugabytedb", {"db": "d", "schema": "public", "table": "plain", "lsn": "1:1::0:0"})
+    plain.add("u", 1, after={"id": 1, "note": "b"})  # the gRPC connector through a transform that takes the cells away
+    refused["src.plain/0/0"] = "value_of_wrong_type"
+
+    ranges = History("ranges", "cassandra", {"keyspace": "ks", "table": "ranges"}, cells=True)
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("i", {"id": 1, "at": 1, "note": "a", "tags": ["x", "y"]}),
+        ("r", {"id": 1, "at": ..., "note": ..., "tags": ...}),
+        ("d", {"id": 1, "at": None, "note": None, "tags": None}),
+        ("u", {"id": 1, "at": 1, "note": ..., "tags": ["z"]}),
+    ]
+    for time, (op, columns) in enumerate(writes):
+        key = {"id": 1, "at": 1 if columns["at"] == 1 else None}
+        ranges.add(op, 1, None, columns, key=key, source={"ts_us": time})
+    refused |= {"src.ranges/0/1": "range_delete", "src.ranges/0/2": "no_key", "src.ranges/0/3": "collection_in_update"}
+
+    tables += [spanner, change, plain, ranges]
+    lakehouse.run("refused", [record for events in tables for record in events.records])
+
+    assert dict(lakehouse.rejected("refused")) == refused
+    assert lakehouse.rows("refused.partial") == [{"id": 1, "note": "a"}]
+    assert lakehouse.rows("refused.change") == [{"id": 1, "note": "a", "more": None}]
+    assert lakehouse.rows("refused.ranges") == [{"id": 1, "at": 1, "note": "a", "tags": ["x", "y"]}]
+
+
+def flat(topic: str, offset: int, key: Any, value: Any) -> Record:
+    return {
+        "topic": topic,
+        "partition": 0,
+        "offset": offset,
+        "key": None if key is None else json.dumps(key),
+        "value": None if value is None else json.dumps(value),
+    }
+
+
+def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) -> None:
+    """`rewrite` has a position of the source and is shuffled; tombstones are in the order of their topic."""
+    rows = [
+        ({"id": 1, "note": "read"}, {"op": "r", "lsn": 90, "file": "b.000009", "pos": 4, "row": 0, "deleted": "false"}),
+        ({"id": 1, "note": "old"}, {"op": "u", "lsn": 99, "file": "b.000009", "pos": 99, "row": 0, "deleted": "false"}),
+        ({"id": 2, "note": "gone"}, {"op": "c", "lsn": 100, "file": "b.000009", "pos": 100, "row": 9, "deleted": "false"}),
+        ({"id": 2, "note": ""}, {"op": "d", "lsn": 101, "file": "b.000009", "pos": 100, "row": 10, "deleted": "true"}),
+        ({"id": 1, "note": "new"}, {"op": "u", "lsn": 1000, "file": "b.1000000", "pos": 4, "row": 0, "deleted": "false"}),
+    ]
+
+    def row(columns: Any, metadata: Any, prefix: str, *names: str) -> Any:
+        added = {f"{prefix}{name}": metadata[name.removeprefix("source_")] for name in names}
+        return {**columns, **added, "__deleted": metadata["deleted"], f"{prefix}source_ts_ms": 1700000000000}
+
+    arriving = []
+    for topic, prefix, names in (
+        ("rewrite_lsn", "__", ["op", "lsn"]),
+        ("rewrite_source_lsn", "__", ["source_lsn"]),
+        ("rewrite_binlog", "__", ["op", "source_file", "source_pos", "source_row"]),
+        ("rewrite_offset", "__", ["op"]),
+    ):
+        for at, (columns, metadata) in enumerate(rows):
+            arriving.append(flat(topic, at, {"id": columns["id"]}, row(columns, metadata, prefix, *names)))
+        arriving.append(flat(topic, 4 + len(rows), {"id": 2}, None))  # rewrite-with-tombstone
+    random.Random(5).shuffle(arriving)
+    for offset, record in enumerate(arriving):
+        if record["topic"] != "rewrite_offset":
+            record["offset"] = offset
+    for topic, marked in (("tombstones", True), ("delete_to_tombstone", False)):
+        for at, (columns, metadata) in enumerate(rows):
+            value = {**columns, **({"__op": metadata["op"], "__lsn": metadata["lsn"]} if marked else {})}
+            gone = metadata["op"] == "d"
+            arriving.append(flat(topic, at, {"payload": {"id": columns["id"]}}, None if gone else value))
+            if gone:  # also as a schema block with nothing
+                arriving.append(flat(topic, 10, {"id": 2}, {"schema": None, "payload": None}))
+    lakehouse.run("flattened", arriving[::2], connector="flattened")
+    lakehouse.run("flattened", arriving[1::2], connector="flattened")
+
+    for topic in {record["topic"] for record in arriving}:
+        assert lakehouse.rows(f"flattened.{topic}") == [{"id": 1, "note": "new"}], topic
+    assert lakehouse.rejected("flattened") == []
+
+
+def test_flattened_rows_are_recognised_and_refused_where_nothing_tells_of_deletes(lakehouse: Lakehouse) -> None:
+    rows = [{"id": 1, "note": "a", "__op": "c"}, {"id": 1, "note": "b", "__op": "u"}]
+    lakehouse.land("drop", [flat("drop", offset, {"id": 1}, row) for offset, row in enumerate(rows)])
+    done = lakehouse.scaffold("drop")
+    assert not done.written
+    assert any("no event tells of deletes" in note and "delete.tombstone.handling.mode" in note for note in done.notes)
+
+    lakehouse.run("drop", [flat("drop", 2, {"id": 1}, None)])
+    assert lakehouse.rows("drop.drop") == []
+
+
+def test_metadata_of_another_prefix_are_no_columns(lakehouse: Lakehouse) -> None:
+    row = {"id": 1, "note": "new", "cdc_op": "u", "cdc_source_lsn": 1000, "__deleted": "false", "cdc_note": "a column"}
+    records = [flat("prefix", 0, {"id": 1}, row), flat("prefix", 1, {"id": 1}, {**row, "note": "old", "cdc_source_lsn": 999})]
+    lakehouse.run("prefix", records, connector="flattened(cdc_)")
+    assert lakehouse.rows("prefix.prefix") == [{"id": 1, "note": "new", "cdc_note": "a column"}]
+
+
+def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:
+    for name, keys in {
+        "flinkcdc_pipeline_customers_products": {"customers": ["id"], "products": ["id"]},
+        "doris_flink_mysql_t1": {"test.t1": ["id"]},
+    }.items():
+        folder = corpus(name)
+        content = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+        lines = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        lakehouse.run(name, [json.loads(line) for line in lines], keys=keys)
+        for table, wanted in content["tables"].items():
+            found = lakehouse.rows(f"{name}.{table.split('.')[-1]}", "id")
+            assert [row["id"] for row in found] == [row["id"] for row in wanted["rows"]]
+            for row, expected in zip(found, wanted["rows"], strict=True):
+                assert {column: row[column] for column in expected} == expected
+        assert lakehouse.rejected(name) == []
+
+
+def test_corpus_of_sqlserver_types_as_flink_writes_them(lakehouse: Lakehouse) -> None:
+    """Without a schema block: the types that its README tells are declared by hand."""
+    folder = corpus("seatunnel_sqlserver_alltypes_row")
+    tables = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tables"]
+    ((table, content),) = tables.items()
+    declared = {"f7": "double", "f29": "bytes", "f35": "Date", "f36": "NanoTime", "f37": "Time", "f39": "NanoTimestamp"}
+    declared |= dict.fromkeys(["f38", "f40", "f43"], "Timestamp") | dict.fromkeys(["f41", "f42"], "ZonedTimestamp")
+    record = json.loads((folder / "events.jsonl").read_text(encoding="utf-8"))
+    lakehouse.land("seatunnel", [record])
+    lakehouse.scaffold("seatunnel", keys={table: ["id"]})
+    for path in (lakehouse.project / "models" / "staging" / "seatunnel").glob("*.sql"):
+        text = path.read_text(encoding="utf-8")
+        for column, kind in declared.items():
+            text = re.sub(f"'{column}': '[^']*'", f"'{column}': '{kind}'", text)
+        path.write_text(text, encoding="utf-8")
+    lakehouse.run("seatunnel", [{**record, "offset": 1}])
+    (row,) = lakehouse.rows("seatunnel.full_types_1")
+    (wanted,) = content["rows"]
+    for name, value in wanted.items():
+        if name == "f29_hex":
+            assert bytes(row["f29"]).hex() == value
+        elif isinstance(row[name], datetime):
+            assert row[name] == datetime.fromisoformat(value.replace("Z", "")), name
+        else:
+            assert str(row[name]) == str(value) or row[name] == value, name
+    assert lakehouse.rejected("seatunnel") == []
+
+
+def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
+    folder = corpus("memiiso_iceberg_serde")
+    wanted = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["per_file"]
+    records = [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    systems: dict[str, list[Record]] = {}
+    for record in records:
+        flattened = wanted[record["file"]].get("flattened")
+        systems.setdefault("memiiso" if flattened else record["topic"].split(".")[0].replace("-", "_"), []).append(record)
+    lakehouse.run("memiiso", systems["memiiso"], keys={"orders": ["id"], "geom": ["id"], "array_data": ["name"]})
+    lakehouse.run("testc", systems["testc"])
+    lakehouse.run("mysql_server_1", systems["mysql_server_1"], keys={"customers": ["id"]})
+
+    (order,) = lakehouse.rows("memiiso.orders")
+    assert {**order, "order_date": str(order["order_date"])} == wanted["unwrap-with-schema.json"]["row"]
+    (geometry,) = lakehouse.rows("memiiso.geom")
+    expected = wanted["serde-with-schema_geom.json"]["row"]
+    assert (bytes(geometry["g"]["wkb"]).hex(), geometry["g"]["srid"]) == (expected["g"]["wkb_hex"], expected["g"]["srid"])
+    assert geometry["h"] is None
+    (arrays,) = lakehouse.rows("memiiso.array_data")
+    assert arrays["pay_by_quarter"] == wanted["serde-with-array.json"]["row"]["pay_by_quarter"]
+    (order,) = lakehouse.rows("testc.orders")
+    read = wanted["serde-unnested-order-val-withschema.json"]["row"]
+    assert {**order, "order_date": str(order["order_date"])} == {name: read[name] for name in order}
+    assert lakehouse.rows("testc.customers") == []
+    assert lakehouse.rows("mysql_server_1.customers") == [wanted["serde-update.json"]["row"]]
+    for system in ("memiiso", "testc", "mysql_server_1"):
+        assert lakehouse.rejected(system) == []
+
+
+def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse) -> None:
+    """Samples of documentations: each lands, the dialect that wrote it is found, and a run of them all goes on."""
+    folder = corpus("debezium_docs_examples")
+    samples = [json.loads(line) for line in (folder / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
+    records = []
+    for number, sample in enumerate(samples):
+        value = sample["value"] if isinstance(sample["value"], str) else json.dumps(sample["value"])
+        if sample["connector"] not in ("mongodb", "ingres") and sample["kind"] != "key":
+            records.append({"topic": f"docs.{sample['connector']}", "partition": 0, "offset": number, "key": None, "value": value})
+    lakehouse.run("samples", records)
+    found = dict(lakehouse.sql("select source_table, count(*) from monitoring.samples__event_counts group by 1"))
+    assert {"inventory.customers", "testDB.dbo.customers", "MYSCHEMA.CUSTOMERS", "mydatabase.myschema.customers"} <= set(found)
+    assert {"commerce.customers", "DEBEZIUM.CUSTOMERS", "database.Users", "ORCLPDB1.DEBEZIUM.TEST_TABLE"} & set(found)
