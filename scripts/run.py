@@ -188,7 +188,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             if declared.table.topics & topics:
                 wanted[declared.model("silver", system)] = False
         if topics and (PROJECT / "models" / "monitoring" / system).exists():
-            wanted[f"{system}__event_counts"] = False
+            wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys(done.rebuilt, True))
     if not wanted:

@@ -559,7 +559,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         "version": 2,
         "models": [
             {"name": counts, "description": f"What the landed records of system `{system}` were, per table and batch."},
-            {"name": rejected, "description": f"Records of system `{system}` that cannot be used, and why."},
+            {"name": rejected, "description": f"Records of system `{system}` that cannot be used, why, and what they hold."},
             {"name": ddl, "description": f"The DDL statements of system `{system}`, as its DDL records tell them."},
             {"name": transactions, "description": f"Transactions of system `{system}`: events expected and landed."},
         ],
@@ -568,7 +568,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     files = {
         f"bronze/{system}.yml": _yaml(source),
         f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
-        f"monitoring/{system}/{rejected}.sql": call.format(macro="debezium_rejected_events", system=system, tables=tables),
+        f"monitoring/{system}/{rejected}.sql": config + call.format(macro="debezium_rejected_events", system=system, tables=tables),
         f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
         f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),

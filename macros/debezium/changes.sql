@@ -118,7 +118,7 @@ select
     {{ c.transaction_id }} as _cdc_transaction_id,
     timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
     batch as _cdc_batch,
-    {{ "concat(" if has_two_halves }}coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line))
+    {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
     _omitted as _cdc_omitted,
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
@@ -126,6 +126,14 @@ select
     key as _cdc_key
 from judged
 
+{%- endmacro %}
+
+
+{#- The name of a record: its coordinates in Kafka, else file and line. -#}
+{% macro _record_id(records) -%}
+    coalesce(
+        concat({{ records }}.topic, '/', {{ records }}.partition, '/', {{ records }}.offset), concat({{ records }}.file, ':', {{ records }}.line)
+    )
 {%- endmacro %}
 
 

@@ -8,16 +8,8 @@
     in staging. The rows are merged by table and batch, so counting a batch again changes nothing.
 -#}
 {% macro debezium_event_counts(events, tables) -%}
-    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {%- set bounds = {'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'is_behind': false} -%}
-    {%- else -%}
-        {%- set bounds = _count_bounds(events, tables) -%}
-        {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
-    {%- endif -%}
-    {%- set counted = {} -%}
-    {%- for found in graph.get('debezium_bounds', {}).values() if found.counts is defined and found.counts | length <= 1000 -%}
-        {%- do counted.update({found.changes: found}) -%}
-    {%- endfor -%}
+    {%- set bounds = _start_counting(events, tables) -%}
+    {%- do bounds.update({'merged_by': ['source_table', 'batch', 'kind', 'op', 'reject_reason'], 'compared': 'events'}) -%}
 select
     cast(batch as bigint) as batch,
     cast(source_table as string) as source_table,
@@ -28,10 +20,8 @@ select
     cast(newest_change_at as timestamp) as newest_change_at
 from (
     {%- for table, models in tables.items() %}
-    {%- set above = bounds.above if table in bounds.known else 0 -%}
-    {%- set found = counted.get(models[0] | string) -%}
-    {%- if bounds.up_to > 0 and found and found.above <= above and found.up_to >= bounds.up_to %}
-    {%- do bounds.rebuilt.append(table) if found.is_new -%}
+    {%- set found = _counted_in_this_run(bounds, table, models) -%}
+    {%- if found %}
     {%- if found.counts %}
     select {{ literal(table) }} as source_table, * from values
         {%- for row in found.counts %}
@@ -42,7 +32,7 @@ from (
     {%- endif %}
     {%- else %}
     select {{ literal(table) }} as source_table, * from (
-        {{ count_changes_sql(models[0], condition='_cdc_batch > ' ~ above ~ (' and _cdc_batch <= ' ~ bounds.up_to if bounds.up_to else '')) }}
+        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch')) }}
     ) as counted
     union all
     {%- endif %}
@@ -77,8 +67,7 @@ from (
         select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
         from {{ events }}
         where
-            batch > {{ 0 if bounds.is_behind else bounds.above }}
-            {% if bounds.up_to -%} and batch <= {{ bounds.up_to }} {%- endif %}
+            {{ _uncounted(bounds, none, 'batch') }}
             {% if bounds.topics -%} and (topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
     ) as records
     group by batch, kind, error
@@ -87,6 +76,37 @@ from (
 
 {% macro _literal_or_null(text) -%}
     {{ 'null' if text is none else literal(text) }}
+{%- endmacro %}
+
+
+{#- The bounds of this run of a monitoring model, noted for its materialization; outside of a run everything. -#}
+{% macro _start_counting(events, tables) -%}
+    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
+        {{ return({'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'is_behind': false, 'rebuilt': []}) }}
+    {%- endif -%}
+    {%- set bounds = _count_bounds(events, tables) -%}
+    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {{ return(bounds) }}
+{%- endmacro %}
+
+
+{#- What the silver model of a table counted in this run, where that is all there is to count; else none. -#}
+{% macro _counted_in_this_run(bounds, table, models) -%}
+    {%- set above = bounds.above if table in bounds.known else 0 -%}
+    {%- for found in graph.get('debezium_bounds', {}).values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
+        {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
+            {%- do bounds.rebuilt.append(table) if found.is_new -%}
+            {{ return(found) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(none) }}
+{%- endmacro %}
+
+
+{#- The batches that are not counted for a table, or for records that are no table's, as a condition. -#}
+{% macro _uncounted(bounds, table, batch) -%}
+    {%- set is_known = not bounds.is_behind if table is none else table in bounds.known -%}
+    {{ batch }} > {{ bounds.above if is_known else 0 }} {{- ' and ' ~ batch ~ ' <= ' ~ bounds.up_to if bounds.up_to }}
 {%- endmacro %}
 
 
@@ -119,15 +139,47 @@ from (
 {%- endmacro %}
 
 
-{#- Records that cannot be used, with the reason, where they came from and what they hold. -#}
+{#-
+    Records that cannot be used, with the reason, where they came from and what they hold.
+
+    - events: relation, the records of the system,
+    - tables: name of the source's table → its staging model and its silver model.
+
+    What a silver model counted in this run tells which tables have such records; only their staging is read, once more.
+    The rows are merged by table and record. Those of a table that was built anew are replaced: after a fix they are gone.
+-#}
 {% macro debezium_rejected_events(events, tables) -%}
-{% for table, models in tables.items() %}
-select {{ literal(table) }} as source_table, _cdc_reject_reason as reason, _cdc_event_id as event_id, _cdc_batch as batch
-from {{ models[0] }}
-where _cdc_reject_reason is not null
+    {%- set bounds = _start_counting(events, tables) -%}
+    {%- do bounds.update({'merged_by': ['source_table', 'event_id'], 'compared': 'reason'}) -%}
+    {%- for table, models in tables.items() %}
+    {%- set found = _counted_in_this_run(bounds, table, models) -%}
+    {%- if not found or found.counts | selectattr(3) | list %}
+select
+    {{ literal(table) }} as source_table,
+    rejected._cdc_reject_reason as reason,
+    rejected._cdc_event_id as event_id,
+    rejected._cdc_batch as batch,
+    records.key,
+    records.value
+from (
+    select _cdc_reject_reason, _cdc_event_id, _cdc_batch
+    from {{ models[0] }}
+    where {{ _uncounted(bounds, table, '_cdc_batch') }} and _cdc_reject_reason is not null
+) as rejected
+inner join {{ events }} as records
+    on
+        records.batch = rejected._cdc_batch
+        and {{ _record_id('records') }} = regexp_replace(rejected._cdc_event_id, '#before$', '')
 union all
-{% endfor %}
-select null as source_table, error as reason, concat(file, ':', line) as event_id, batch
+    {%- endif %}
+    {%- endfor %}
+select
+    cast(null as string) as source_table,
+    error as reason,
+    concat(file, ':', line) as event_id,
+    batch,
+    key,
+    coalesce(value, make_valid_utf8(cast(raw as string))) as value
 from {{ events }}
-where error is not null
+where error is not null and {{ _uncounted(bounds, none, 'batch') }}
 {%- endmacro %}

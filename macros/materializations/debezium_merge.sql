@@ -17,7 +17,7 @@
     {%- if bounds is none -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest,\n'
-            ~ '  debezium_log or debezium_event_counts.'
+            ~ '  debezium_log, debezium_event_counts or debezium_rejected_events.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -84,10 +84,10 @@
         {%- call statement('main') -%}
             merge into {{ this }} as stored
             using ({{ sql }}) as counted
-            on {% for name in ('source_table', 'batch', 'kind', 'op', 'reject_reason') -%}
+            on {% for name in bounds.merged_by -%}
                 stored.{{ name }} <=> counted.{{ name }}{{ ' and ' if not loop.last }}
             {%- endfor %}
-            when matched and stored.events <> counted.events then update set *
+            when matched and stored.{{ bounds.compared }} <> counted.{{ bounds.compared }} then update set *
             when not matched then insert *
             {%- if bounds.rebuilt %}
             when not matched by source and stored.source_table in ({{ _literals(bounds.rebuilt) }}) then delete

@@ -1,3 +1,5 @@
+{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
+
 {{ debezium_rejected_events(
     events = source('bronze', 'billing'),
     tables = {
