@@ -180,14 +180,16 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         batches[system] = newest
         known = built.state["batches"].get(system, 0)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
+        changed = bool(topics)
         for path in _model_files(system):
             texts[path.stem] = shared + _digest(path)
             if built.state["models"].get(path.stem) != texts[path.stem]:
                 wanted[path.stem] = False
+                changed = True
         for declared in declared_tables(system, PROJECT / "models").values():
-            if declared.table.topics & topics:
+            if declared.table.topics & topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
-        if topics and (PROJECT / "models" / "monitoring" / system).exists():
+        if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys(done.rebuilt, True))

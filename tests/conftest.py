@@ -97,8 +97,16 @@ class Lakehouse:
 
 
 @pytest.fixture(scope="session")
-def lakehouse(project: Path) -> Lakehouse:
+def _one_lakehouse(project: Path) -> Lakehouse:
     return Lakehouse(project)
+
+
+@pytest.fixture
+def lakehouse(_one_lakehouse: Lakehouse) -> Iterator[Lakehouse]:
+    """The lakehouse of all tests, with the models of this test only: dbt reads all that there are with every run."""
+    yield _one_lakehouse
+    for folder in (_one_lakehouse.project / "models").iterdir():
+        shutil.rmtree(folder)
 
 
 def corpus(name: str) -> Path:

@@ -35,8 +35,9 @@
 
 {#-
     - keys, columns: what the model declares,
+    - declaration: a digest of its columns and of its staging model's text,
     - changes: the staging relation, as text,
-    - is_new: whether the table has to be built from all events: it is not there, or has other columns,
+    - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
     - is_cached: whether there are changes between the two,
@@ -54,16 +55,18 @@
             ~ '  Rebuild it: dbt run --full-refresh --select ' ~ model.name
         ) }}
     {%- endif -%}
-    {%- set is_new = existing is none or stored.get('cdc.columns') != local_md5(tojson(columns)) -%}
+    {%- set source = _records_of(changes) -%}
+    {%- set declaration = local_md5(tojson(columns) ~ source.declaration) -%}
+    {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
     {%- if existing and is_new -%}
-        {%- do _report_changed_columns(_stored_columns(existing), columns) -%}
+        {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
     {%- set above = 0 if is_new else merged_batch(existing, '_cdc_batch') -%}
-    {%- set source = _records_of(changes) -%}
     {%- set up_to = newest_batch(source.relation) -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
+        'declaration': declaration,
         'changes': changes | string,
         'is_new': is_new,
         'above': above,
@@ -120,7 +123,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
 
 
-{#- What a staging model reads: the relation of records, and its topics where its `meta` names them. -#}
+{#- What a staging model reads: the relation of records, its topics where its `meta` names them, and its own text. -#}
 {% macro _records_of(changes) -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
         {%- set staging = graph.nodes[id] -%}
@@ -129,6 +132,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
             {{ return({
                 'relation': records.relation_name or records.schema ~ '.' ~ quoted(records.alias),
                 'topics': staging.config.get('meta', {}).get('debezium', {}).get('topics', []),
+                'declaration': staging.raw_code,
             }) }}
         {%- endfor -%}
     {%- endfor -%}
@@ -182,12 +186,21 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
 
 
-{#- `on_schema_change: fail` stops here; otherwise the table is built anew, so that a new column has its history. -#}
-{% macro _report_changed_columns(before, now) -%}
+{#-
+    An event that is merged is read in no increment again: with other columns, topics or another connector the table is built
+    anew, so that a new column or topic has its history. `on_schema_change: fail` stops here where columns changed.
+-#}
+{% macro _report_changed_declaration(before, now) -%}
     {%- set added = now | reject('in', before) | list -%}
     {%- set removed = before | reject('in', now) | list -%}
-    {%- set told = 'model ' ~ model.name ~ ': columns added: ' ~ (added | join(', ') or 'none') ~ '; removed: ' ~ (removed | join(', ') or 'none') -%}
-    {%- if config.get('on_schema_change') == 'fail' -%}
+    {%- set told -%}
+        model {{ model.name }}: {% if added or removed -%}
+            columns added: {{ added | join(', ') or 'none' }}; removed: {{ removed | join(', ') or 'none' }}
+        {%- else -%}
+            its staging model changed
+        {%- endif -%}
+    {%- endset -%}
+    {%- if config.get('on_schema_change') == 'fail' and (added or removed) -%}
         {{ exceptions.raise_compiler_error(told ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
     {%- endif -%}
     {%- do log(told ~ '; the table is built anew from all events', info=true) -%}

@@ -58,7 +58,7 @@
             'cdc.tables' = {{ literal(tojson(bounds.counted_tables)) }}
             {%- else %}
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
-            'cdc.columns' = {{ literal(local_md5(tojson(bounds.get('columns')))) }},
+            'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
             {%- endif %}
             {%- for name, value in (config.get('tblproperties') or {}).items() %},
