@@ -264,6 +264,8 @@ def _tables(
         if not isinstance(value, dict):
             continue
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
+        if payload.get("payload", ...) is None and payload.keys() <= {"schema", "payload"}:
+            continue  # a tombstone with a schema block
         if format_name := foreign_format(payload):
             foreign[topic] = format_name
             continue
