@@ -20,7 +20,17 @@ from scripts.loader import Landed, event_files, land_files
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
 
-DEMO = {"shop": "tests/events/shop.jsonl", "billing": "tests/events/billing.jsonl"}
+# System → its events. The first two are captured from real databases, the others written after the connectors' documents.
+DEMO = {
+    "shop": "tests/events/shop.jsonl",
+    "billing": "tests/events/billing.jsonl",
+    "sqlserver": "tests/events/sqlserver.jsonl",
+    "oracle": "tests/events/oracle.jsonl",
+    "tencent": "tests/events/tencent_*.jsonl",
+    "huawei": "tests/events/huawei_*.jsonl",
+    "lindorm": "tests/events/lindorm_*.jsonl",
+}
+DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 
 
 @dataclass
@@ -56,7 +66,7 @@ def requests(environment: dict[str, str]) -> list[Request]:
     """
     events, system = environment.get("EVENTS", ""), environment.get("SYSTEM", "")
     if not events and not system:
-        return [Request(name, str(PROJECT / path), None, {}) for name, path in DEMO.items()]
+        return [Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {})) for name, path in DEMO.items()]
     if not events or not system:
         raise LakehouseError(
             "EVENTS and SYSTEM go together: make run EVENTS=<file, folder or glob> SYSTEM=<name>. "

@@ -111,7 +111,16 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
 
 # The example systems
 
-EXAMPLES = ("tencent_postgresql", "tencent_mysql", "huawei_cdl", "huawei_cdl_debezium", "lindorm_sql", "lindorm_hbase")
+EXAMPLES = (
+    "tencent_postgresql",
+    "tencent_mysql",
+    "huawei_cdl",
+    "huawei_cdl_debezium",
+    "lindorm_sql",
+    "lindorm_hbase",
+    "sqlserver",
+    "oracle",
+)
 KEYS = {"meters": ["meter_id"]}
 
 

@@ -1,0 +1,3 @@
+{{ config(schema = 'lindorm', alias = 'meters') }}
+
+{{ debezium_live(silver = ref('lindorm__meters')) }}

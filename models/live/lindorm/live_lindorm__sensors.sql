@@ -1,0 +1,3 @@
+{{ config(schema = 'lindorm', alias = 'sensors') }}
+
+{{ debezium_live(silver = ref('lindorm__sensors')) }}

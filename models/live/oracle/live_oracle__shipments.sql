@@ -1,0 +1,3 @@
+{{ config(schema = 'oracle', alias = 'shipments') }}
+
+{{ debezium_live(silver = ref('oracle__shipments')) }}

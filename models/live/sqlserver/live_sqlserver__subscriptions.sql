@@ -1,0 +1,3 @@
+{{ config(schema = 'sqlserver', alias = 'subscriptions') }}
+
+{{ debezium_live(silver = ref('sqlserver__subscriptions')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'tencent', alias = 'drivers') }}
+
+{{ debezium_live(silver = ref('tencent__drivers')) }}

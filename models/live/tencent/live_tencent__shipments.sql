@@ -1,0 +1,3 @@
+{{ config(schema = 'tencent', alias = 'shipments') }}
+
+{{ debezium_live(silver = ref('tencent__shipments')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'tencent', alias = 'slots') }}
+
+{{ debezium_live(silver = ref('tencent__slots')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'tencent', alias = 'vehicles') }}
+
+{{ debezium_live(silver = ref('tencent__vehicles')) }}

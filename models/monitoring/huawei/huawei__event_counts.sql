@@ -1,0 +1,8 @@
+{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
+
+{{ debezium_event_counts(
+    events = source('bronze', 'huawei'),
+    tables = {
+        'ledger.invoice_lines': [ref('stg_huawei__invoice_lines'), ref('huawei__invoice_lines')],
+    },
+) }}

@@ -1,0 +1,8 @@
+{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
+
+{{ debezium_rejected_events(
+    events = source('bronze', 'oracle'),
+    tables = {
+        'ERPPDB.LOGISTICS.SHIPMENTS': [ref('stg_oracle__shipments'), ref('oracle__shipments')],
+    },
+) }}
