@@ -264,6 +264,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         "newest change",
     )
     lines = [head]
+    notes: list[str] = []
     relations = {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark) else set()
     for system in systems:
         tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
@@ -292,7 +293,10 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             events, inserts, updates, deletes, rejected = (f"{number or 0:,}" for number in numbers)
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
-            rows = "change log" if is_log else f"{live.get(table.relation, 0):,}"
+            found = live.get(table.relation)
+            rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
+            if found and found.unknown:
+                notes.append(f"{relation}: {found.unknown:,} rows have a NULL for a value that every landed event left out.")
             newest = row.newest if row is not None and row.newest else "-"
             lines.append((table.table.name, relation, events, inserts, updates, deletes, rows, rejected, newest))
     if len(lines) == 1:
@@ -306,21 +310,28 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         say("  ".join(cells).rstrip())
+    if notes:
+        say("")
+        for note in notes:
+            say(note)
+        say("Values of these rows are not known (docs/operating.md#watching says which).")
 
 
 def _has_schema(spark: SparkSession) -> bool:
     return any(row.namespace == "monitoring" for row in spark.sql("show namespaces").collect())
 
 
-def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, int]:
+def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, Any]:
+    """Relation → its `live_rows`, and how many of them have a value that every event left out (`unknown`)."""
     there = {row.tableName for row in spark.sql("show tables in silver").collect()}
     queries = [
-        f"select '{table.relation}' as relation, count(*) as live_rows from silver.`{table.model('silver', system)}` "
-        "where not _cdc_is_deleted"
+        f"select '{table.relation}' as relation, count(*) as live_rows, "
+        "count_if(array_contains(map_values(_cdc_held), '')) as unknown "
+        f"from silver.`{table.model('silver', system)}` where not _cdc_is_deleted"
         for table in tables
         if table.model("silver", system) in there
     ]
-    return {row.relation: row.live_rows for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
+    return {row.relation: row for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
 
 
 def _next_steps(todo: list[Request], say: Any) -> None:

@@ -61,6 +61,20 @@ def test_each_guarantee_names_a_test_that_there_is() -> None:
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
 
 
+def test_the_table_of_connectors_names_tests_and_pages_that_there_are() -> None:
+    folder = REPOSITORY / "docs" / "connectors"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r'^\[(\w+)\]: (\S+) "(\w+)"$', text, re.MULTILINE)
+    used = set(re.findall(r"\]\[(\w+)\]", text))
+
+    assert used == {label for label, _, _ in links}
+    for _, file, name in links:
+        tree = ast.parse((folder / file).read_text(encoding="utf-8"))
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
+    pages = set(re.findall(r"\]\((\w+\.md)\)", text))
+    assert pages == {path.name for path in folder.glob("*.md")} - {"README.md"}
+
+
 def test_the_models_shown_are_those_of_the_repository() -> None:
     section = README.split("## You write this")[1].split("\n## ")[0]
     blocks = re.finditer(r"```jinja\n(.*?)```", section, re.DOTALL)
