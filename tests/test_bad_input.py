@@ -670,23 +670,33 @@ def test_events_of_another_connector_than_the_one_named_are_refused(lakehouse: L
     assert lakehouse.rows("mistaken.orders") == [{"id": 2}]
 
     foreign = created(10, id=1)
-    foreign["value"] = foreign["value"].replace('"postgresql"', '"db2"')
+    foreign["value"] = foreign["value"].replace('"postgresql"', '"sybase"')
     lakehouse.land("foreign", [foreign])
-    with pytest.raises(LakehouseError, match=r"of connector 'db2'; expected one of .*postgresql, mysql, mariadb"):
+    with pytest.raises(LakehouseError, match=r"of connector 'sybase'; expected one of .*postgresql, mysql, mariadb"):
         lakehouse.scaffold("foreign")
 
 
-def test_a_model_for_another_connector_rejects_the_events(lakehouse: Lakehouse) -> None:
+def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(lakehouse: Lakehouse) -> None:
     """The names by which it knows its table are in none of them: without a reason they would count as another table's."""
-    lakehouse.land("by_hand", [created(10, id=1), deleted(11, id=1), truncated(12)])
+    events = [created(10, id=1), deleted(11, id=1), truncated(12), created(13, id=2)]
+    lakehouse.land("by_hand", events)
     lakehouse.scaffold("by_hand")
     model = lakehouse.project / "models" / "staging" / "by_hand" / "stg_by_hand__orders.sql"
     declaration = model.read_text()
     for connector in ("mysql", "generic"):
         model.write_text(declaration.replace("'postgresql'", f"'{connector}'"))
         lakehouse.run("by_hand", [])
-        assert lakehouse.rejected("by_hand") == [(f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12)]
+        assert lakehouse.rejected("by_hand") == [(f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12, 13)]
         assert lakehouse.rows("by_hand.orders") == []
+    texts = lakehouse.sql("select value from monitoring.by_hand__rejected_events order by event_id")
+    assert texts == [(record["value"],) for record in events]
+
+    model.write_text(declaration)
+    lakehouse.run("by_hand", [])
+    assert lakehouse.rejected("by_hand") == []
+    assert lakehouse.rows("by_hand.orders") == [{"id": 2}]
+    counted = lakehouse.sql("select kind, sum(events) from monitoring.by_hand__event_counts group by 1 order by 1")
+    assert counted == [("change", 3), ("truncate", 1)]
 
 
 def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:

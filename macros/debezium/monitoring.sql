@@ -106,7 +106,12 @@ from (
 {#- The batches that are not counted for a table, or for records that are no table's, as a condition. -#}
 {% macro _uncounted(bounds, table, batch) -%}
     {%- set is_known = not bounds.is_behind if table is none else table in bounds.known -%}
-    {{ batch }} > {{ bounds.above if is_known else 0 }} {{- ' and ' ~ batch ~ ' <= ' ~ bounds.up_to if bounds.up_to }}
+    {{ _batches(batch, bounds.above if is_known else 0, bounds.up_to) }}
+{%- endmacro %}
+
+
+{% macro _batches(batch, above, up_to) -%}
+    {{ batch }} > {{ above }} {{- ' and ' ~ batch ~ ' <= ' ~ up_to if up_to }}
 {%- endmacro %}
 
 
@@ -164,7 +169,9 @@ select
 from (
     select _cdc_reject_reason, _cdc_event_id, _cdc_batch
     from {{ models[0] }}
-    where {{ _uncounted(bounds, table, '_cdc_batch') }} and _cdc_reject_reason is not null
+    where
+        {{ _batches('_cdc_batch', found.above, found.up_to) if found else _uncounted(bounds, table, '_cdc_batch') }}
+        and _cdc_reject_reason is not null
 ) as rejected
 inner join {{ events }} as records
     on
