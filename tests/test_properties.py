@@ -1,6 +1,7 @@
 """The promise as a property: silver is the fold of the distinct events, whatever their order, splits and repeats.
 
-Many random histories share one table (or a few), so that a run of dbt checks all of them at once.
+Many random histories share one table (or a few), so that a run of dbt checks all of them at once. The first example that
+hypothesis draws is the simplest there is; the others are random.
 """
 
 import itertools
@@ -12,7 +13,7 @@ from event_factory import PLACEHOLDER, event
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-HISTORIES = 60
+HISTORIES = 150
 RUNS = 4
 COLUMNS = ("a", "b", "n")
 SYSTEMS = itertools.count()
@@ -84,7 +85,7 @@ def land_and_build(lakehouse: Lakehouse, system: str, runs: dict[int, list[dict[
             lakehouse.run(system, runs[number], keys={})
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=True)
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=True)
 @given(world=worlds(HISTORIES, truncates=False))
 def test_any_history_gives_the_fold(lakehouse: Lakehouse, world: Any) -> None:
     system = f"any_history_{next(SYSTEMS)}"
@@ -109,7 +110,7 @@ def test_any_history_gives_the_fold(lakehouse: Lakehouse, world: Any) -> None:
 def test_any_table_history_with_truncates_gives_the_fold(lakehouse: Lakehouse, data: st.DataObject) -> None:
     system = f"any_table_{next(SYSTEMS)}"
     offsets = itertools.count(1)
-    tables = [f"t{number}" for number in range(4)]
+    tables = [f"t{number}" for number in range(6)]
     runs: dict[int, list[dict[str, Any]]] = {}
     wanted: dict[str, dict[int, dict[str, Any]]] = {}
     for table in tables:
