@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
+from scripts.loader import BRONZE_COLUMNS
 from scripts.schema import (
     TableSeen,
     columns_of_ddl,
@@ -537,6 +538,66 @@ def _properties(system: str, declared: Declared) -> str:
     return _yaml({"version": 2, "models": models})
 
 
+# The models of a system as a whole: name → its description, with the system to be filled in, and its columns.
+MONITORING: dict[str, tuple[str, dict[str, str]]] = {
+    "event_counts": (
+        "What the landed records of system `{}` were, per table and batch.",
+        {
+            "batch": "Number of the bronze batch.",
+            "source_table": "The table's name in the source; NULL for records that are no table's.",
+            "kind": "What the records are, as `_cdc_kind` of the staging model says.",
+            "op": "The operation as Debezium's letter; NULL where there is none.",
+            "reject_reason": "Why the records cannot be used; NULL where they can.",
+            "events": "Number of such records.",
+            "newest_change_at": "When the source made the newest of the changes, in UTC.",
+        },
+    ),
+    "rejected_events": (
+        "Records of system `{}` that cannot be used, why, and what they hold.",
+        {
+            "source_table": "The table's name in the source; NULL for a line that is no record.",
+            "reason": "Why the record cannot be used. The reasons are a closed list: docs/rejects.md.",
+            "event_id": "The record in bronze: topic/partition/offset, or file:line.",
+            "batch": "Number of the bronze batch.",
+            "key": "The Kafka key, as it came.",
+            "value": "The value, as it came; of a line that is no record, the line.",
+        },
+    ),
+    "ddl_history": (
+        "The DDL statements of system `{}`, as its DDL records tell them.",
+        {
+            "server": "Name of the connector (`topic.prefix`).",
+            "database_name": "Database of the statement.",
+            "schema_name": "Schema of the statement.",
+            "table_name": "Table of the change, or of the statement where no change of a table is told.",
+            "kind": "The statement's first words, such as `ALTER TABLE`.",
+            "ddl": "The statement.",
+            "table_change": "What became of the table: `CREATE`, `ALTER` or `DROP`.",
+            "primary_key": "Columns of the primary key afterwards.",
+            "columns": "Columns afterwards, as the connector tells them.",
+            "position": "Where the statement stands in the source's log, as the connector tells it.",
+            "event_id": "The record in bronze: topic/partition/offset, or file:line.",
+            "batch": "Number of the bronze batch.",
+        },
+    ),
+    "transactions": (
+        "Transactions of system `{}`: events expected and landed.",
+        {
+            "transaction_id": "The transaction's own name.",
+            "has_begun": "Whether its first marker has landed.",
+            "has_ended": "Whether its last marker has landed.",
+            "expected_events": "Number of its events, as the last marker tells; NULL before.",
+            "ended_at": "Time of the last marker, in UTC.",
+            "landed_events": "Number of its events that have landed.",
+        },
+    ),
+}
+
+
+def _described(columns: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "description": text} for name, text in columns.items()]
+
+
 def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
     """The source and the models of the system as a whole."""
     tables = "".join(
@@ -553,17 +614,21 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             {
                 "name": "bronze",
                 "description": "Landed records, one table per system, byte for byte as they came.",
-                "tables": [{"name": system, "description": f"All records of system `{system}`, of all its topics."}],
+                "tables": [
+                    {
+                        "name": system,
+                        "description": f"All records of system `{system}`, of all its topics.",
+                        "columns": _described(dict(re.findall(r"(\w+) \S.* comment '(.*)'", BRONZE_COLUMNS))),
+                    }
+                ],
             }
         ],
     }
     properties = {
         "version": 2,
         "models": [
-            {"name": counts, "description": f"What the landed records of system `{system}` were, per table and batch."},
-            {"name": rejected, "description": f"Records of system `{system}` that cannot be used, why, and what they hold."},
-            {"name": ddl, "description": f"The DDL statements of system `{system}`, as its DDL records tell them."},
-            {"name": transactions, "description": f"Transactions of system `{system}`: events expected and landed."},
+            {"name": f"{system}__{name}", "description": told.format(system), "columns": _described(columns)}
+            for name, (told, columns) in MONITORING.items()
         ],
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
