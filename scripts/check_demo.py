@@ -1,4 +1,4 @@
-"""The demo as a new user runs it, twice: the second run changes nothing; then dbt's own tests and the docs site."""
+"""dbt on an empty lakehouse; the demo as a new user runs it, twice: the second run changes nothing; dbt's tests; the docs site."""
 
 import os
 import shutil
@@ -43,12 +43,15 @@ def main() -> int:
     os.chdir(PROJECT)
     folder = lakehouse_dir()
     shutil.rmtree(folder, ignore_errors=True)
+    before_landing = dbt("run")
     first = run(sys.executable, "-m", "scripts.run")
     print(first)
     before = state(folder)
     models = subprocess.run(["git", "status", "--porcelain", "models"], cwd=PROJECT, capture_output=True, text=True).stdout
     second = run(sys.executable, "-m", "scripts.run")
     problems = [f"the README shows a line that the demo does not print: {line}" for line in not_shown(first)]
+    if not any("no events have landed yet: run `make run`" in line for line in before_landing):
+        problems.append(f"dbt run before anything has landed does not say so: {before_landing}")
     if "Nothing new to build." not in second:
         problems.append(f"the second run built something:\n{second}")
     if state(folder) != before or not before:
@@ -60,10 +63,12 @@ def main() -> int:
     page = PROJECT / "target" / "static_index.html"
     if not page.exists() or "shop__customers" not in page.read_text(encoding="utf-8"):
         problems.append("the docs site lacks the demo's models")
-    shutil.rmtree(folder, ignore_errors=True)
     for problem in problems:
         print(f"Error: {problem}", file=sys.stderr)
-    if not problems:
+    if problems:
+        print(f"Spark's messages are in {folder / 'spark.log'}.", file=sys.stderr)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
         print("The demo ran twice, the second time without a change; dbt's tests passed and the docs site was written.")
     return 1 if problems else 0
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 from conftest import Lakehouse
@@ -107,6 +108,23 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     assert lakehouse.dbt("run", "--select", "idle__orders", "idle__event_counts").success
     assert lakehouse.sql("select count(*), max(snapshot_id) from silver.idle__orders.snapshots") == before
     assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
+
+
+def test_dbt_knows_what_was_modified_and_a_view_may_be_a_table_and_back(lakehouse: Lakehouse, project: Path, tmp_path: Path) -> None:
+    lakehouse.run("habits", [created(10, id=1, note="a")])
+    shutil.copy(project / "target" / "manifest.json", tmp_path)
+    modified = ["ls", "--resource-type", "model", "--select", "state:modified", "--state", str(tmp_path)]
+    assert lakehouse.dbt(*modified).result == []
+
+    model = project / "models" / "live" / "habits" / "live_habits__orders.sql"
+    view = model.read_text()
+    table = view.replace("schema =", "materialized = 'table', file_format = 'iceberg', schema =")
+    for text, is_view in ((table, False), (view, True)):
+        model.write_text(text)
+        assert lakehouse.dbt(*modified).result == ([] if is_view else ["debezium_lakehouse.live.habits.live_habits__orders"])
+        assert lakehouse.dbt("run", "--select", "live_habits__orders").success
+        assert [name for _, name, _ in lakehouse.sql("show views in habits")] == ["orders"] * is_view
+        assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
 
 
 def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
