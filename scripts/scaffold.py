@@ -206,9 +206,15 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 # A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
-HAS_SCHEMA = r"""(value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"' and contains(value, '"payload":'))"""
-# Records that carry no row and would tell nothing of their table: truncates, heartbeats of Huawei CDL.
-WITHOUT_ROW = " or ".join(f"contains(value, '{member}')" for member in ('"op":"t"', '"op": "t"', '"unique":null', '"unique": null'))
+HAS_SCHEMA = r"""(
+    (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
+    and contains(value, '"payload":')
+)"""
+# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
+WITHOUT_ROW = """(
+    key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
+    or contains(value, '"unique"') and (contains(value, '"unique":null') or contains(value, '"unique": null'))
+)"""
 
 
 def observe(
@@ -224,31 +230,28 @@ def observe(
     """
     bronze = f"bronze.`{system}`"
     member = "'\"payload\":'"
-    is_event = f"batch > {above_batch} and topic is not null and value is not null"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
     images = ("$.after", "$.payload.after", "$.payload.data")
     image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
     shapes = spark.sql(
         f"""
-        select topic, any_value(if({WITHOUT_ROW}, null, value), true) as value, any_value(key, true) as key
-        from {bronze}
-        where {is_event} and {HAS_SCHEMA}
-        group by topic, xxhash64(substring_index(value, {member}, 1), {key_shape})
-        union all
-        select topic, any_value(value) as value, any_value(key, true) as key
-        from {bronze}
-        where {is_event} and not {HAS_SCHEMA}
-        group by topic, xxhash64(cast(json_object_keys({image}) as string), {key_shape})
+        select
+            topic,
+            has_schema,
+            any_value(if(has_schema and {WITHOUT_ROW}, null, value), true) as value,
+            any_value(key, true) as key
+        from (select topic, key, value, {HAS_SCHEMA} as has_schema from {bronze} where batch > {above_batch} and value is not null)
+        group by
+            topic,
+            has_schema,
+            xxhash64(if(has_schema, substring_index(value, {member}, 1), cast(json_object_keys({image}) as string)), {key_shape})
         """
     ).collect()
-    events = [(row.topic, row.value, row.key) for row in shapes]
-    plain_topics = spark.sql(
-        f"select distinct topic from {bronze} where batch > {above_batch} and value is not null and not {HAS_SCHEMA}"
-    ).collect()
-    for row in plain_topics:
+    events = [(row.topic, row.value, row.key) for row in shapes if row.value is not None]
+    for topic in sorted({row.topic for row in shapes if not row.has_schema}, key=str):
         rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null and not {HAS_SCHEMA}")
-        rows = rows.where(F.col("topic").eqNullSafe(row.topic))
-        events += [(row.topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
+        rows = rows.where(F.col("topic").eqNullSafe(topic))
+        events += [(topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
     return _tables(events, connector, system, modelled or set())
 
 
