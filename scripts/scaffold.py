@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.schema import (
+    DOCUMENT,
     TableSeen,
     columns_of_ddl,
     columns_of_values,
@@ -205,7 +206,11 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 # A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
-HAS_SCHEMA = r"""(value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"' and contains(value, '"payload":'))"""
+# One of MongoDB's does not tell the fields of the documents: these values are read one by one too.
+HAS_SCHEMA = (
+    r"""(value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"' and contains(value, '"payload":') """
+    "and not contains(value, 'io.debezium.connector.mongo'))"
+)
 # Records that carry no row and would tell nothing of their table: truncates, heartbeats of Huawei CDL.
 WITHOUT_ROW = " or ".join(f"contains(value, '{member}')" for member in ('"op":"t"', '"op": "t"', '"unique":null', '"unique": null'))
 
@@ -356,6 +361,8 @@ def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, l
             missing = [key for key in keys[name] if key not in columns]
             if missing and columns:
                 raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+            if table.connector == "mongodb" and keys[name] != ["_id"]:
+                raise LakehouseError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
             return keys[name]
     return []
 
@@ -381,7 +388,8 @@ def _describe_new(table: TableSeen, done: Scaffolded) -> None:
 def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
-    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
+    # A table without its documents has updates that do not carry them: they would not fit a table with documents.
+    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
     if seen.types_from == "schema block":
