@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scripts.errors import LakehouseError
-from scripts.schema import columns_of_cells, columns_of_schema, columns_of_struct, key_columns
+from scripts.schema import (
+    DOCUMENT,
+    BsonKind,
+    bson_kind,
+    columns_of_cells,
+    columns_of_schema,
+    columns_of_struct,
+    key_columns,
+    parsed,
+)
 
 Payload = dict[str, Any]
 ROW_OPERATIONS = {"c", "r", "u", "d"}
@@ -101,6 +110,39 @@ def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
     return key_columns(payload.get("key")) or ([str(name) for name in names] if isinstance(names, list) else [])
 
 
+WHOLE = "$document"  # stands among a document's fields for whether updates carry the document; no field has such a name
+
+
+def _document(payload: Payload, member: str) -> dict[str, Any] | None:
+    """The kinds of a document's fields, or of those that an update without a document sets."""
+    document = parsed(payload[member]) if isinstance(payload.get(member), str) else None
+    is_update = str(payload.get("op")).lower() == "u"
+    if isinstance(document, dict):
+        return {name: bson_kind(value) for name, value in document.items()} | ({WHOLE: BsonKind("document")} if is_update else {})
+    update = payload.get("updateDescription")
+    fields = parsed(update["updatedFields"]) if isinstance(update, dict) and isinstance(update.get("updatedFields"), str) else None
+    if not (is_update and member == "after" and isinstance(fields, dict)):
+        return None
+    whole = {name: bson_kind(value) for name, value in fields.items() if "." not in name}
+    return {"_id": None, WHOLE: BsonKind("fields"), **whole}
+
+
+def _mongodb_columns(columns: dict[str, str]) -> dict[str, str]:
+    """The fields and the document itself; the latter not where no update was seen to carry it.
+
+    What cannot be a column is in the document.
+    """
+    fields = {name: "Bson(any)" if kind == "any" else kind for name, kind in columns.items() if name != WHOLE}
+    if columns.get(WHOLE) == "Bson(fields)" or not fields:
+        return fields
+    named: dict[str, str] = {}
+    for name in fields:
+        if name and "." not in name and not name.lower().startswith("_cdc_"):
+            named.setdefault(name.lower(), name)
+    document = next(name for name in ("document", "_document", "__document") if name not in named)
+    return {name: fields[name] for name in named.values()} | {document: DOCUMENT}
+
+
 def _has_row_image(payload: Payload) -> bool:
     return _has_row_operation(payload) and any(isinstance(payload.get(member), dict) for member in ("before", "after"))
 
@@ -173,6 +215,8 @@ class Dialect:
         """A row image with plain values, or None where the event has none."""
         if self.form == "flat":
             return {name: value for name, value in payload.items() if not _is_metadata(name, self.connector)}
+        if self.form == "document":
+            return _document(payload, member)
         image = payload.get(member)
         if not isinstance(image, dict):
             return None
@@ -212,6 +256,14 @@ DIALECTS = (
     Dialect("db2", _is_written_by("db2"), _named_by("schema", "table")),
     Dialect("ibmi", _is_written_by("ibmi")),
     Dialect("informix", _is_written_by("informix"), _named_by("db", "schema", "table")),
+    Dialect(
+        "mongodb",
+        _is_written_by("mongodb"),
+        _named_by("db", "collection"),
+        form="document",
+        keys=lambda payload, schema: ["_id"],
+        columns=_mongodb_columns,
+    ),
     Dialect("vitess", _is_written_by("vitess"), _named_by("keyspace", "table")),
     Dialect("yashandb", _is_written_by("yashandb"), _named_by("schema", "table")),
     Dialect("spanner", _is_written_by("spanner"), _named_by("db", "table")),

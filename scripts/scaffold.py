@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
 from scripts.schema import (
+    DOCUMENT,
     TableSeen,
     columns_of_ddl,
     columns_of_values,
@@ -228,31 +229,31 @@ def observe(
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
     """
-    bronze = f"bronze.`{system}`"
+    rows = spark.table(f"bronze.`{system}`").where(f"batch > {above_batch} and value is not null").select("topic", "key", "value")
+    shapes = _shapes(rows, HAS_SCHEMA)
+    events = [(row.topic, row.value, row.key) for row in shapes if row.value is not None]
+    # A schema block of MongoDB does not tell the fields of the documents: these values are read one by one too.
+    documents = sorted({row.topic for row in shapes if row.topic and "io.debezium.connector.mongo" in (row.value or "")})
+    if documents:
+        events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(documents)), "false")]
+    for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in documents}, key=str):
+        of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in documents else f"not {HAS_SCHEMA}")
+        events += [(topic, row.value, row.key) for row in of_topic.limit(SAMPLE_ROWS).collect()]
+    return _tables(events, connector, system, modelled or set())
+
+
+def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
+    """A value and a key of each topic and shape: of the schema block, else of the names in the row image."""
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
     images = ("$.after", "$.payload.after", "$.payload.data")
     image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
-    shapes = spark.sql(
-        f"""
-        select
-            topic,
-            has_schema,
-            any_value(if(has_schema and {WITHOUT_ROW}, null, value), true) as value,
-            any_value(key, true) as key
-        from (select topic, key, value, {HAS_SCHEMA} as has_schema from {bronze} where batch > {above_batch} and value is not null)
-        group by
-            topic,
-            has_schema,
-            xxhash64(if(has_schema, substring_index(value, {member}, 1), cast(json_object_keys({image}) as string)), {key_shape})
-        """
-    ).collect()
-    events = [(row.topic, row.value, row.key) for row in shapes if row.value is not None]
-    for topic in sorted({row.topic for row in shapes if not row.has_schema}, key=str):
-        rows = spark.table(bronze).where(f"batch > {above_batch} and value is not null and not {HAS_SCHEMA}")
-        rows = rows.where(F.col("topic").eqNullSafe(topic))
-        events += [(topic, item.value, item.key) for item in rows.select("value", "key").limit(SAMPLE_ROWS).collect()]
-    return _tables(events, connector, system, modelled or set())
+    shape = f"if(has_schema, substring_index(value, {member}, 1), cast(json_object_keys({image}) as string))"
+    shapes = rows.withColumn("has_schema", F.expr(has_schema)).groupBy(
+        "topic", "has_schema", F.expr(f"xxhash64({shape}, {key_shape})")
+    )
+    value = F.expr(f"any_value(if(has_schema and {WITHOUT_ROW}, null, value), true) as value")
+    return list(shapes.agg(value, F.expr("any_value(key, true) as key")).collect())
 
 
 def _tables(
@@ -362,6 +363,8 @@ def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, l
             missing = [key for key in keys[name] if key not in columns]
             if missing and columns:
                 raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+            if table.connector == "mongodb" and keys[name] != ["_id"]:
+                raise LakehouseError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
             return keys[name]
     return []
 
@@ -387,7 +390,8 @@ def _describe_new(table: TableSeen, done: Scaffolded) -> None:
 def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
-    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns}
+    # A table without its documents has updates that do not carry them: they would not fit a table with documents.
+    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
     if seen.types_from == "schema block":

@@ -165,9 +165,39 @@ def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
     return {name: _widest(found - {"null"}) for name, found in kinds.items()}
 
 
+class BsonKind(str):
+    """A BSON type, in place of a value of it."""
+
+
+DOCUMENT = "Bson(document)"  # the type of a column that is the whole document
+# Members of the objects that stand for a value in extended JSON.
+BSON_KINDS = {
+    "$oid": "objectId",
+    "$numberLong": "long",
+    "$numberInt": "long",
+    "$numberDouble": "double",
+    "$numberDecimal": "decimal",
+    "$date": "date",
+    "$binary": "binData",
+    "$uuid": "binData",
+}
+
+
+def bson_kind(value: Any) -> BsonKind | None:
+    """The BSON type of a value of extended JSON, None of a null; `any` of what has no Spark type of its own."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return BsonKind(BSON_KINDS.get(next(iter(value), ""), "any") if value.keys() - {"$type"} <= BSON_KINDS.keys() else "any")
+    plain = {bool: "bool", int: "long", float: "double", str: "string"}
+    return BsonKind(plain.get(type(value), "any"))
+
+
 def _kind(value: Any, nesting: int = 0) -> str:
     if value is None:
         return "null"
+    if isinstance(value, BsonKind):
+        return f"Bson({value})"
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -186,7 +216,10 @@ def _widest(kinds: set[str]) -> str:
         return kinds.pop()
     if kinds == {"int64", "double"}:
         return "double"
-    return "any"
+    for wide in ("double", "decimal"):
+        if kinds == {"Bson(long)", f"Bson({wide})"}:
+            return f"Bson({wide})"
+    return DOCUMENT if DOCUMENT in kinds else "any"
 
 
 def columns_of_ddl(table: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, str]:

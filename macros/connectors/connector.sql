@@ -4,8 +4,8 @@
 -#}
 {% macro connector_names() -%}
     {{ return([
-        'cassandra', 'cockroachdb', 'db2', 'flattened', 'generic', 'huawei_cdl', 'ibmi', 'informix', 'lindorm', 'mariadb', 'mysql', 'oracle',
-        'postgresql', 'spanner', 'sqlserver', 'ticdc', 'vitess', 'yashandb', 'yugabytedb', 'yugabytedb_pgoutput', 'yugabytedb_yboutput',
+        'cassandra', 'cockroachdb', 'db2', 'flattened', 'generic', 'huawei_cdl', 'ibmi', 'informix', 'lindorm', 'mariadb', 'mongodb', 'mysql',
+        'oracle', 'postgresql', 'spanner', 'sqlserver', 'ticdc', 'vitess', 'yashandb', 'yugabytedb', 'yugabytedb_pgoutput', 'yugabytedb_yboutput',
     ]) }}
 {%- endmacro %}
 
@@ -21,6 +21,7 @@
     {%- elif connector == 'db2' -%} {{ return(db2_connector()) }}
     {%- elif connector == 'ibmi' -%} {{ return(ibmi_connector()) }}
     {%- elif connector == 'informix' -%} {{ return(informix_connector()) }}
+    {%- elif connector == 'mongodb' -%} {{ return(mongodb_connector()) }}
     {%- elif connector == 'vitess' -%} {{ return(vitess_connector()) }}
     {%- elif connector == 'yashandb' -%} {{ return(yashandb_connector()) }}
     {%- elif connector == 'spanner' -%} {{ return(spanner_connector()) }}
@@ -49,7 +50,7 @@
 
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object
       `{"value": …, "set": …}` (key columns may be plain); `flat`: the columns are members of the value itself;
-      `document`: a text of JSON,
+      `document`: a text of JSON, of which columns are fields,
     - source: the members of `source` that are read, as texts,
     - not_from: names in `source.connector` of events that are another connector's, and are rejected,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
@@ -67,9 +68,13 @@
     - transaction_id: the transaction's own name,
     - key: the member of the value that holds the key of the row as it was, or none. Where there is one it counts before the
       record's own key,
+    - document_key: of documents, the member of the record's key that holds the key as a text of JSON, and its column,
+    - field_update: of documents, how an update tells what it did if it carries no document. `set`: a text of JSON, the fields that it
+      set; `removed`: an array of those that it removed; `in_part`: of those that it changed otherwise; `otherwise`: what to
+      do where that cannot be applied,
     - left_out: how an event says that it leaves out a value that the row keeps. `never`; `placeholder`: Debezium's text in
       its place; `unset`: the cell is null or not set; `listed`: the placeholder, or no value for a column that is in
-      `left_out_columns`,
+      `left_out_columns`; `untouched`: an update without a document does not name the field,
     - left_out_columns: an array of names, all of which have to be columns, or none,
     - null_is_ambiguous: whether a null in an update without `before` may stand for a value that the row keeps,
     - updates_parts_of_collections: whether an update of an array or a map may hold only the elements that changed,
@@ -97,6 +102,8 @@
         'changed_at': "coalesce(nullif(_event.payload.source.ts_ms, '0'), _event.payload.ts_ms)",
         'transaction_id': '_event.payload.transaction.id',
         'key': none,
+        'document_key': none,
+        'field_update': none,
         'left_out': 'never',
         'left_out_columns': none,
         'null_is_ambiguous': false,

@@ -26,6 +26,11 @@ with records as (
 
 {{ parsed_events(envelope_schema(c, keys, columns)) }},
 
+{%- if c.form == 'document' %}
+
+{{ parsed_documents(c, keys, columns) }},
+{%- endif %}
+
 opened as (
 
     select
@@ -36,7 +41,7 @@ opened as (
         {{ c.left_out_columns }} as _left_out,
         {%- endif %}
         {{ c.op }} as _event_op
-    from parsed
+    from {{ 'documents' if c.form == 'document' else 'parsed' }}
 
 ),
 
@@ -48,7 +53,7 @@ changes as (
         {%- if not has_two_halves %}
         _event_op as _op,
         {%- endif %}
-        {%- if keys %}
+        {%- if keys and c.form != 'document' %}
         if({{ '_op' if has_two_halves else '_event_op' }} = 'd', from_json(key, {{ literal(_key_schema(keys, columns)) }}), null) as _key
         {%- else %}
         null as _key
@@ -69,7 +74,11 @@ images as (
     select
         *,
         {%- for name in names %}
-        {{ _image_value(c, name, types[loop.index0], keys, has_two_halves) }} as _image_{{ loop.index }},
+        {% if c.form == 'document' -%}
+        {{ _document_value(c, name, types[loop.index0], _is_whole_document(columns[name]), keys) }}
+        {%- else -%}
+        {{ _image_value(c, name, types[loop.index0], keys, has_two_halves) }}
+        {%- endif %} as _image_{{ loop.index }},
         {%- endfor %}
         {{ _kind(c, table, keys) }} as _kind,
         concat(
@@ -101,7 +110,7 @@ judged as (
 
     select
         *,
-        {{ _reject_reason(c, names, types, keys) }} as _reject_reason,
+        {{ _reject_reason(c, columns, types, keys) }} as _reject_reason,
         {{ _omitted_columns(c, names, types, keys) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
     from rows
@@ -204,6 +213,9 @@ parsed as (
     {%- set members = [
         'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'historyRecord: string',
     ] + c.fields -%}
+    {%- if c.form == 'document' -%}
+        {{ return('_event struct<payload: struct<' ~ (members + ['before: string', 'after: string']) | join(', ') ~ '>>, _end int, _corrupt string') }}
+    {%- endif -%}
     {%- set befores = _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
     {%- for member in befores | reject('in', _image_members(c, 'after')) -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
@@ -242,6 +254,7 @@ parsed as (
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
+    {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
     {%- set found = [] -%}
     {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
     {{ found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')' }}
@@ -373,13 +386,14 @@ parsed as (
 
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
-{% macro _reject_reason(c, names, types, keys) -%}
+{% macro _reject_reason(c, columns, types, keys) -%}
+    {%- set names = columns.keys() | list -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
         {%- if c.tombstone_deletes and keys %}
         when value is null or octet_length(value) < 64 and trim(value) = '' then {{ _if_no_key(names, keys) }}
         {%- endif %}
-        when _end is null then 'invalid_json'
+        when _end is null{{ ' or _document_end is null' if c.form == 'document' }} then 'invalid_json'
         when _op is null then 'not_an_envelope'
         when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
         {{ c.reject }}
@@ -391,8 +405,11 @@ parsed as (
         {%- endif %}
         when _position is null then 'no_position'
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
-        when _corrupt is not null then 'value_of_wrong_type'
+        when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
+        {%- if c.form == 'document' %}
+        when {{ _touches_part_of_column(columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
+        {%- endif %}
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'
         {%- endfor %}
@@ -405,7 +422,7 @@ parsed as (
         {%- if c.updates_parts_of_collections and collections %}
         when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update'
         {%- endif %}
-        {%- if keys and c.splits_key_changes and _image(c, 'before') != _image(c, 'after') %}
+        {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
         {%- endif %}
         {%- set inexact = _inexact_columns(c, names, types, keys) %}
@@ -467,6 +484,8 @@ parsed as (
     {%- elif c.left_out == 'listed' -%}
         {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json, keys) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
         {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
+    {%- elif c.left_out == 'untouched' -%}
+        {{ return('(_touched is not null and not array_contains(_touched, ' ~ literal(name) ~ '))') }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}
@@ -514,6 +533,9 @@ parsed as (
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
+    {%- if c.document_key and keys and keys != [c.document_key[1]] -%}
+        {%- do problems.append("keys is " ~ keys ~ "; a document is identified by ['" ~ c.document_key[1] ~ "']") -%}
+    {%- endif -%}
     {%- if c.table | length > table | length and not (c.table_by_topic and table | length == 1) -%}
         {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
     {%- endif -%}

@@ -47,6 +47,7 @@
     {%- elif name == 'map' -%} {{ return(type_map(value)) }}
     {%- elif name == 'FloatVector' -%} {{ return(type_array('float', value)) }}
     {%- elif name == 'DoubleVector' -%} {{ return(type_array('double', value)) }}
+    {%- elif name == 'Bson' -%} {{ return(type_bson(value, parameters)) }}
     {%- elif name == 'any' -%} {{ return(type_any(value)) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(
