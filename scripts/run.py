@@ -26,6 +26,7 @@ DEMO = {
     "billing": "tests/events/billing.jsonl",
     "sqlserver": "tests/events/sqlserver.jsonl",
     "oracle": "tests/events/oracle.jsonl",
+    "mongodb": "tests/events/mongodb.jsonl",
     "tencent": "tests/events/tencent_*.jsonl",
     "huawei": "tests/events/huawei_*.jsonl",
     "lindorm": "tests/events/lindorm_*.jsonl",

@@ -1,0 +1,3 @@
+{{ config(schema = 'mongodb', alias = 'beds') }}
+
+{{ debezium_live(silver = ref('mongodb__beds')) }}

@@ -1,0 +1,9 @@
+{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
+
+{{ debezium_event_counts(
+    events = source('bronze', 'mongodb'),
+    tables = {
+        'greenhouse.beds': [ref('stg_mongodb__beds'), ref('mongodb__beds')],
+        'greenhouse.readings': [ref('stg_mongodb__readings'), ref('mongodb__readings')],
+    },
+) }}
