@@ -297,7 +297,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             found = live.get(table.relation)
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
-                notes.append(f"{relation}: {found.unknown:,} rows have a NULL for a value that every landed event left out.")
+                notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
             newest = row.newest if row is not None and row.newest else "-"
             lines.append((table.table.name, relation, events, inserts, updates, deletes, rows, rejected, newest))
     if len(lines) == 1:

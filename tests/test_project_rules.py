@@ -82,6 +82,11 @@ def test_every_public_macro_says_what_it_gives_and_what_its_arguments_are(macros
     assert not wrong, "complete macros/macros.yml:\n" + "\n".join(wrong)
 
 
+def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str, Node]) -> None:
+    shown = sorted(name for name, macro in macros.items() if name.startswith("_") and macro["docs"]["show"])
+    assert not shown, f"name these in macros/private.yml: {shown}"
+
+
 def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
     """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
     names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
