@@ -16,7 +16,9 @@ keyed as (
 
     select parsed.*, _key_payload, _key_text
     from parsed
-    lateral view inline(array(from_json(key, 'payload struct<{{ c.document_key[0] }}: string>, {{ c.document_key[0] }} string'))) as _key_payload, _key_text
+    lateral view inline(array(from_json(
+        key, 'payload struct<{{ c.document_key[0] }}: string>, {{ c.document_key[0] }} string'
+    ))) as _key_payload, _key_text
 
 ),
 
@@ -26,7 +28,10 @@ updates as (
     from keyed
     lateral view inline(array(if(
         {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null,
-        named_struct('touched', array_union(coalesce(json_object_keys({{ c.field_update.set }}), array()), {{ c.field_update.removed }}), 'in_part', {{ c.field_update.in_part }}),
+        named_struct(
+            'touched', array_union(coalesce(json_object_keys({{ c.field_update.set }}), array()), {{ c.field_update.removed }}),
+            'in_part', {{ c.field_update.in_part }}
+        ),
         named_struct('touched', cast(null as array<string>), 'in_part', cast(null as array<string>))
     ))) as _touched, _in_part
 
@@ -74,7 +79,11 @@ documents as (
     {%- if is_whole -%}
         if(_op = 'd', {{ 'null' if keys else '_event.payload.before' }}, _event.payload.after)
     {%- elif name in keys -%}
-        coalesce({{ _json_value('_document_key', type.json) }}, {{ _json_value('_after.' ~ quoted(name), type.json) }}, {{ _json_value('_before.' ~ quoted(name), type.json) }})
+        coalesce(
+            {{ _json_value('_document_key', type.json) }},
+            {{ _json_value('_after.' ~ quoted(name), type.json) }},
+            {{ _json_value('_before.' ~ quoted(name), type.json) }}
+        )
     {%- elif keys -%}
         if(_op = 'd', null, {{ _json_value('_after.' ~ quoted(name), type.json) }})
     {%- else -%}

@@ -47,7 +47,8 @@
 {% macro _bson_double(value) -%}
     case
         when schema_of_variant({{ value }}) rlike '^(DECIMAL|DOUBLE|FLOAT)' then {{ _finite("try_variant_get(" ~ value ~ ", '$', 'double')") }}
-        when {{ _bson_member(value, '$numberDouble') }} in ('NaN', 'Infinity', '-Infinity') then cast({{ _bson_member(value, '$numberDouble') }} as double)
+        when {{ _bson_member(value, '$numberDouble') }} in ('NaN', 'Infinity', '-Infinity')
+            then cast({{ _bson_member(value, '$numberDouble') }} as double)
         else coalesce(
             {{ _finite('try_cast(' ~ _bson_member(value, '$numberDouble') ~ ' as double)') }},
             {{ let(_bson_long(value), 'n', 'if(n between -9007199254740992 and 9007199254740992, cast(n as double), null)') }}
