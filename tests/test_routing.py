@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Lakehouse
 from event_factory import event
 
@@ -52,7 +53,8 @@ def staging(project: Path, system: str, table: str) -> Path:
 
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:
     """In any order, in two runs, with repeats; a fourth table comes later, and has what landed of it before."""
-    system, tables = "one", ("orders", "lines", "notes")
+    system = "one"
+    tables: tuple[str, ...] = ("orders", "lines", "notes")
     records = on_topic(
         system,
         [
@@ -146,18 +148,22 @@ def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left
         edited.read_text().replace("ref('company__events')", "source('bronze', 'company')").replace("    routed = true,\n", "")
     )
     text = edited.read_text()
-    lakehouse.run(system, [{**change("lines", "c", 40, 2), "topic": "t", "offset": 40}])
+    new = (change("lines", "c", 40, 2), change("orders", "u", 41, 2, note="a column more"))
+    lakehouse.run(system, [{**record, "topic": "t", "offset": record["offset"]} for record in new])
     assert edited.read_text() == text
-    assert live(lakehouse, system, ("orders", "lines")) == {"orders": [{"id": 1}, {"id": 2}], "lines": [{"id": 1}, {"id": 2}]}
+    assert live(lakehouse, system, ("orders", "lines")) == {
+        "orders": [{"id": 1, "note": None}, {"id": 2, "note": "a column more"}],
+        "lines": [{"id": 1}, {"id": 2}],
+    }
     assert counted(lakehouse, system) == [
         ("public.lines", "change", None, 2),
         ("public.lines", "rejected", "invalid_json", 1),
-        ("public.orders", "change", None, 2),
+        ("public.orders", "change", None, 3),
     ]
     assert lakehouse.rejected(system) == [("t/0/1", "invalid_json")]
 
 
-def test_nothing_is_lost_where_the_events_model_is_left_out_of_a_run(lakehouse: Lakehouse) -> None:
+def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(lakehouse: Lakehouse, project: Path) -> None:
     system, models = "behind", ["behind__orders", "behind__event_counts", "behind__rejected_events"]
     lakehouse.run(system, on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]))
     new = [{**record, "topic": "t", "offset": offset} for offset, record in ((20, change("orders", "c", 20, 2)), (21, bare("{")))]
@@ -167,6 +173,15 @@ def test_nothing_is_lost_where_the_events_model_is_left_out_of_a_run(lakehouse: 
     assert lakehouse.rows("behind.orders", "id") == [{"id": 1}]
     assert lakehouse.dbt("run", "--select", "behind__events", *models).success
     assert lakehouse.rows("behind.orders", "id") == [{"id": 1}, {"id": 2}]
+    model = project / "models" / "staging" / system / f"{system}__events.sql"
+    model.write_text(model.read_text().replace("['t']", "['t', 'u']"))
+    failed = lakehouse.dbt("run", "--select", *models)
+    assert not failed.success
+    assert any("dbt run --select behind__events+" in str(node.message) for node in failed.result)
+    statement = project / "target" / "run" / "debezium_lakehouse" / "models" / "staging" / system / f"{system}__events.sql"
+    with pytest.raises(Exception, match="Found conflicting files"):  # of a run that looked when this one did
+        lakehouse.sql(statement.read_text())
+    assert lakehouse.sql("select count(*) from staging.behind__events") == [(4,)]
     assert lakehouse.rejected(system) == [("t/0/21", "invalid_json")]
     assert (None, "rejected", "invalid_json", 1) in counted(lakehouse, system)
 

@@ -12,7 +12,7 @@
             "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector ~ "' do not name their table; their topic does."
         ) }}
     {%- endif -%}
-    {%- set bounds = _look_up_landed(events, topics, connector) %}
+    {%- set bounds = _look_up_landed(events, topics) %}
 with records as (
 
     select *
@@ -82,17 +82,19 @@ from told
 
 {#-
     The records that an events model has not read yet, and what its materialization has to know, as in `_look_up_bounds`;
-    outside of a run everything. With other topics or another connector the table is built anew.
+    outside of a run everything. A model whose text changed is built anew. `snapshot` is the one that was
+    looked at: where another run has written since, this one fails, and no record stands twice.
 
     Partitions are named by texts of the source, which may be too long for a path.
 -#}
-{% macro _look_up_landed(events, topics, connector) -%}
+{% macro _look_up_landed(events, topics) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'above': 0, 'up_to': none}) }}
     {%- endif -%}
-    {%- set declaration = local_md5(tojson([topics, connector])) -%}
+    {%- set declaration = local_md5(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
+    {%- set snapshot = none if is_new else run_query("select snapshot_id from " ~ existing ~ ".refs where name = 'main'").rows[0][0] -%}
     {%- set above = 0 if is_new else merged_batch(existing, 'batch') -%}
     {%- set up_to = newest_batch(events | string) -%}
     {%- set bounds = {
@@ -103,6 +105,7 @@ from told
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records({'relation': events, 'topics': topics}, above, up_to),
         'truncated_at': '',
+        'snapshot': snapshot,
         'properties': {
             'write.object-storage.enabled': 'true',
             'write.object-storage.partitioned-paths': 'false',

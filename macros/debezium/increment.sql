@@ -160,13 +160,20 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 {#-
     The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
-    what has landed where the model was left out of a run.
+    what has landed where the model was left out of a run. Were it rebuilt with other topics later, what these had up to
+    that batch would be read by no increment.
 -#}
 {% macro newest_batch_of(source) -%}
     {%- if not source.routed_by -%}
         {{ return(newest_batch(source.relation | string)) }}
     {%- endif -%}
     {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
+    {%- if not routed and _silver_properties(source.relation).get('cdc.declaration') != local_md5(graph.nodes[source.routed_by].raw_code) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
+            ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
+        ) }}
+    {%- endif -%}
     {{ return(routed.up_to if routed else merged_batch(source.relation, 'batch')) }}
 {%- endmacro %}
 

@@ -116,6 +116,10 @@
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
             {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
+            {%- elif bounds.snapshot %}
+            insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+            replace where batch > {{ bounds.above }}
+            {{ sql }}
             {%- else %}
             insert into {{ this }} {{ sql }}
             {%- endif %}
