@@ -202,6 +202,8 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
                 wanted[declared.model("silver", system)] = False
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
+            if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
+                wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys(done.rebuilt, True))
     if not wanted:
@@ -266,6 +268,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
     )
     lines = [head]
     notes: list[str] = []
+    unusable: list[str] = []
     relations = {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark) else set()
     for system in systems:
         tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
@@ -286,6 +289,10 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
                 """
             ).collect()
         }
+        if counts.get(None) and counts[None].rejected:
+            unusable.append(
+                f"{system}: {counts[None].rejected:,} rejected records are of no table: monitoring.{system}__rejected_events."
+            )
         keyed = [table for table in tables if table.table.keys]
         live = _live_rows(spark, system, keyed)
         for table in tables:
@@ -311,6 +318,8 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         say("  ".join(cells).rstrip())
+    if unusable:
+        say("\n" + "\n".join(unusable))
     if notes:
         say("")
         for note in notes:

@@ -31,6 +31,8 @@ from scripts.spark import PROJECT
 SAMPLE_ROWS = 5000
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
+# The models of a system as a whole are named like those of tables.
+SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
 
@@ -103,6 +105,7 @@ def scaffold(
             _write(system, known[table.identity], models, done)
         else:
             _update(system, declared, table, wanted[table.identity], models, done)
+    _route(system, known, models, done)
     done.notes += _unmodelled(spark, system, known, above_batch)
     unused = set(keys) - used
     if unused:
@@ -181,6 +184,7 @@ class Declared:
 
     relation: str
     table: TableSeen
+    routed: bool = False  # whether its staging model reads the events model of the system
 
     def model(self, layer: str, system: str) -> str:
         return {"staging": "stg_", "silver": "", "live": "live_"}[layer] + f"{system}__{self.relation}"
@@ -202,8 +206,42 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
                     meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
                     "declared",
                 )
-                found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table)
+                found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table, meta.get("routed", False))
     return found
+
+
+def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
+    """Have the tables that share topics read them from one model, which parses each record once, and all others read bronze."""
+    sharing = _sharing_topics(list(known.values()))
+    for declared in known.values():
+        wanted = any(declared is other for other in sharing)
+        if declared.routed == wanted:
+            continue
+        if _is_untouched(system, declared, models):
+            declared.routed = wanted
+            _write(system, declared, models, done)
+        elif done.written:
+            told = f"events = ref('{system}__events') and routed = true" if wanted else f"events = source('bronze', '{system}')"
+            done.notes.append(f"{declared.table.name}: its models were edited by hand; its staging model should have {told} now")
+
+
+def _sharing_topics(tables: list[Declared]) -> list[Declared]:
+    """The tables that share a topic with another one, directly or through others, where all their events name their tables.
+
+    Those of one connector, the first by name: there is one events model for a system.
+    """
+    groups: list[list[Declared]] = []
+    for declared in tables:
+        joined = [group for group in groups if any(other.table.topics & declared.table.topics for other in group)]
+        groups = [group for group in groups if group not in joined] + [[declared, *(other for group in joined for other in group)]]
+    fit = [group for group in groups if len(group) > 1 and all(_can_be_routed(other, group[0]) for other in group)]
+    connector = min((group[0].table.connector for group in fit), default="")
+    return [declared for group in fit if are_alike(group[0].table.connector, connector) for declared in group]
+
+
+def _can_be_routed(declared: Declared, other: Declared) -> bool:
+    names_topic = len(declared.table.identity) == 1 and declared.table.identity[0] in declared.table.topics
+    return not names_topic and are_alike(declared.table.connector, other.table.connector)
 
 
 # A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
@@ -371,11 +409,12 @@ def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, l
 
 def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded) -> str:
     """The table's name; with its schema or database where another table of the system has that name."""
-    taken = {declared.relation for declared in known.values()}
+    taken = SYSTEM_MODELS | {declared.relation for declared in known.values()}
     name = safe_name(table.identity[-1])
     if name in taken or new_names.count(name) > 1:
+        whose = "a model of the system" if name in SYSTEM_MODELS else "another table"
         name = "__".join(safe_name(part) for part in table.identity)
-        done.notes.append(f"{table.name}: another table has that name too; the relation is {name}")
+        done.notes.append(f"{table.name}: {whose} has that name too; the relation is {name}")
     number, free = 2, name
     while free in taken:
         free, number = f"{name}_{number}", number + 1
@@ -409,7 +448,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
     if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
         return
-    before = Declared(declared.relation, TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys))
+    as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
+    before = Declared(declared.relation, as_seen, declared.routed)
     if not _is_untouched(system, before, models):
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
@@ -452,16 +492,16 @@ def render(system: str, declared: Declared) -> dict[str, str]:
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     names = "\n".join(f"        {_text(name)}," for name in table.columns)
     types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in table.columns.items())
+    events = f"ref('{system}__events')" if declared.routed else f"source('bronze', '{system}')"
     files = {
         f"staging/{system}/{staging}.sql": (
             "{{ debezium_changes(\n"
-            f"    events = source('bronze', '{system}'),\n"
+            f"    events = {events},\n"
             f"    topics = {_list(sorted(table.topics))},\n"
             f"    connector = {_text(table.connector)},\n"
             f"    table = {_list(table.identity)},\n"
             f"    keys = {_list(table.keys)},\n"
-            f"    columns = {{\n{types}\n    }},\n"
-            ") }}\n"
+            f"    columns = {{\n{types}\n    }},\n" + ("    routed = true,\n" if declared.routed else "") + ") }}\n"
         )
     }
     if table.keys:
@@ -512,9 +552,12 @@ def _properties(system: str, declared: Declared) -> str:
     }
     if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
         meta["message_keys"] = [list(key) for key in table.message_keys]
+    if declared.routed:
+        meta["routed"] = True
+    records = "record of" if declared.routed else "record of the topics of"
     staging_model = {
         "name": staging,
-        "description": f"Every landed record of the topics of `{source_name}`, typed: one row per record.",
+        "description": f"Every landed {records} `{source_name}`, typed: one row per record.",
         "config": {"meta": {"debezium": meta}},
         "columns": columns
         + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
@@ -647,6 +690,13 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
         f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
     }
+    events = f"staging/{system}/{system}__events"
+    routed = [declared.table for declared in known.values() if declared.routed]
+    if routed:
+        files |= _events_model(system, events, routed)
+    else:
+        for suffix in (".sql", ".yml"):
+            (models / (events + suffix)).unlink(missing_ok=True)
     for name, text in files.items():
         path = models / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -654,6 +704,33 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             path.write_text(text, encoding="utf-8")
             if path.suffix == ".sql":
                 done.written.append(path.stem)
+
+
+def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, str]:
+    """The files of the model that the staging models of tables with shared topics read."""
+    topics = sorted(set[str]().union(*(table.topics for table in routed)))
+    materialized = "materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg'"
+    columns = {
+        "source_table": "The table that the record names, as a JSON array of names; NULL where it names none.",
+        "kind": "What a record is that names no table.",
+        "error": "Why a record that names no table cannot be used.",
+    }
+    properties = {
+        "name": f"{system}__events",
+        "description": f"The records of the topics of system `{system}` that carry several tables, each with its table.",
+        "columns": [{"name": name, "description": description} for name, description in columns.items()],
+    }
+    return {
+        f"{path}.sql": (
+            f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
+            "{{ debezium_events(\n"
+            f"    events = source('bronze', '{system}'),\n"
+            f"    topics = {_list(topics)},\n"
+            f"    connector = {_text(min(table.connector for table in routed))},\n"
+            ") }}\n"
+        ),
+        f"{path}.yml": _yaml({"version": 2, "models": [properties]}),
+    }
 
 
 class _Yaml(yaml.SafeDumper):

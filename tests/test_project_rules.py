@@ -112,9 +112,10 @@ def test_the_reasons_to_reject_are_those_that_are_documented(macros: dict[str, N
     page = (REPOSITORY / "docs" / "rejects.md").read_text(encoding="utf-8").split("## Records that cannot be used")[1]
     documented = re.findall(r"^\| `(\w+)", page, re.MULTILINE)
     connectors = [m["macro_sql"] for m in macros.values() if m["original_file_path"].startswith("macros/connectors/")]
-    code = macros["_reject_reason"]["macro_sql"] + "".join(re.findall(r"'reject': .*", "\n".join(connectors)))
+    rejects = re.findall(r"'reject': .*", "\n".join(connectors))
+    code = "".join([macros["_reject_reason"]["macro_sql"], macros["_error"]["macro_sql"], *rejects])
 
-    assert sorted(documented) == sorted(set(re.findall(r"(?:then |null, )'(\w+)'", code)) | {"value_not_exact"})
+    assert sorted(documented) == sorted(set(re.findall(r"(?:then |null, |else )'(\w+)'", code)) | {"value_not_exact"})
 
 
 def test_the_types_that_are_documented_and_written_are_those_that_are_read(project: Path, macros: dict[str, Node]) -> None:
@@ -134,7 +135,7 @@ def test_the_types_that_are_documented_and_written_are_those_that_are_read(proje
 
 def test_a_model_is_metadata_and_one_call(models: dict[str, Node]) -> None:
     calls = {
-        "staging": {"debezium_changes"},
+        "staging": {"debezium_changes", "debezium_events"},
         "silver": {"debezium_latest", "debezium_log"},
         "live": {"debezium_live"},
         "monitoring": {"debezium_event_counts", "debezium_rejected_events", "debezium_ddl_history", "debezium_transactions"},

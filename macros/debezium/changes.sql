@@ -5,10 +5,10 @@
     JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
     exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
 -#}
-{% macro debezium_changes(events, topics, connector, table, keys, columns) -%}
+{% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false) -%}
 
     {%- set c = debezium_connector(connector) -%}
-    {%- do _check_declaration(c, table, keys, columns) -%}
+    {%- do _check_declaration(c, table, keys, columns, routed) -%}
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
     {%- for type in columns.values() -%}
@@ -20,7 +20,7 @@ with records as (
 
     select *
     from {{ events }}
-    where topic in ({{ _literals(topics) }})
+    where topic in ({{ _literals(topics) }}) {{- ' and ' ~ _is_of_table(table) if routed }}
 
 ),
 
@@ -518,7 +518,7 @@ parsed as (
 {%- endmacro %}
 
 
-{% macro _check_declaration(c, table, keys, columns) -%}
+{% macro _check_declaration(c, table, keys, columns, routed) -%}
     {%- set problems = [] -%}
     {%- for name in keys if name not in columns -%}
         {%- do problems.append("key '" ~ name ~ "' is not among the columns (" ~ columns | join(', ') ~ ")") -%}
@@ -538,6 +538,9 @@ parsed as (
     {%- endif -%}
     {%- if c.table | length > table | length and not (c.table_by_topic and table | length == 1) -%}
         {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
+    {%- endif -%}
+    {%- if routed and (not c.table or c.table | length != table | length) -%}
+        {%- do problems.append("table is " ~ table ~ ", which the events do not name, so they cannot be routed; read the bronze table without routed") -%}
     {%- endif -%}
     {%- if problems -%}
         {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ') ~ '.') }}

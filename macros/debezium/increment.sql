@@ -15,12 +15,12 @@
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
-    {%- set condition = 'true' if bounds.is_cached else 'false' -%}
+    {%- set condition = 'true' if bounds.has_new else 'false' -%}
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
     {{ return({
-        'relation': new_changes_name() if bounds.is_cached else changes,
+        'relation': new_changes_name() if bounds.has_new else changes,
         'condition': condition,
         'has_partial': bounds.has_partial,
     }) }}
@@ -40,7 +40,7 @@
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
-    - is_cached: whether there are changes between the two,
+    - has_new: whether there are changes between the two; they are in the cache then,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
     - is_truncated: whether the new events hold a truncate,
@@ -62,7 +62,7 @@
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
     {%- set above = 0 if is_new else merged_batch(existing, '_cdc_batch') -%}
-    {%- set up_to = newest_batch(source.relation) -%}
+    {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
@@ -71,13 +71,13 @@
         'is_new': is_new,
         'above': above,
         'up_to': up_to,
-        'is_cached': is_new or up_to > above and _has_records(source, above, up_to),
+        'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'is_truncated': false,
         'has_partial': false,
     } -%}
-    {%- if bounds.is_cached -%}
+    {%- if bounds.has_new -%}
         {%- do _cache_new_changes(bounds) -%}
     {%- endif -%}
     {{ return(bounds) }}
@@ -123,22 +123,58 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
 
 
-{#- What a staging model reads: the relation of records, its topics where its `meta` names them, and its own text. -#}
+{#- What the staging model behind `changes` reads. -#}
 {% macro _records_of(changes) -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
         {%- set staging = graph.nodes[id] -%}
-        {%- for parent in staging.depends_on.nodes -%}
-            {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
-            {{ return({
-                'relation': records.relation_name or records.schema ~ '.' ~ quoted(records.alias),
-                'topics': staging.config.get('meta', {}).get('debezium', {}).get('topics', []),
-                'declaration': staging.raw_code,
-            }) }}
-        {%- endfor -%}
+        {%- if staging.depends_on.nodes -%}
+            {{ return(_records_read_by(staging)) }}
+        {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(
         'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; found ' ~ changes ~ '.'
     ) }}
+{%- endmacro %}
+
+
+{#-
+    - relation: the records that a staging model reads,
+    - topics: those of its `meta`; none where it has none,
+    - table: the names of the table in the source, of its `meta`; none where it has none,
+    - routed_by: the events model that it reads, or none,
+    - declaration: its text.
+-#}
+{% macro _records_read_by(staging) -%}
+    {%- set parent = staging.depends_on.nodes[0] -%}
+    {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
+    {%- set meta = staging.config.get('meta', {}).get('debezium', {}) -%}
+    {{ return({
+        'relation': api.Relation.create(schema = records.schema, identifier = records.identifier or records.alias),
+        'topics': meta.get('topics', []),
+        'table': meta.get('table'),
+        'routed_by': parent if parent in graph.nodes and graph.nodes[parent].config.get('incremental_strategy') == 'debezium_merge' else none,
+        'declaration': staging.raw_code,
+    }) }}
+{%- endmacro %}
+
+
+{#-
+    The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
+    what has landed where the model was left out of a run. Were it rebuilt with other topics later, what these had up to
+    that batch would be read by no increment.
+-#}
+{% macro newest_batch_of(source) -%}
+    {%- if not source.routed_by -%}
+        {{ return(newest_batch(source.relation | string)) }}
+    {%- endif -%}
+    {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
+    {%- if not routed and _silver_properties(source.relation).get('cdc.declaration') != local_md5(graph.nodes[source.routed_by].raw_code) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
+            ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
+        ) }}
+    {%- endif -%}
+    {{ return(routed.up_to if routed else merged_batch(source.relation, 'batch')) }}
 {%- endmacro %}
 
 
@@ -155,8 +191,9 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 {% macro _has_records(source, above, up_to) -%}
     {%- set in_topics = 'topic in (' ~ _literals(source.topics) ~ ')' if source.topics else 'true' -%}
+    {%- set of_table = ' and ' ~ _is_of_table(source.table) if source.routed_by and source.table else '' -%}
     {%- set found = run_query(
-        'select 1 from ' ~ source.relation ~ ' where batch > ' ~ above ~ ' and batch <= ' ~ up_to ~ ' and ' ~ in_topics ~ ' limit 1'
+        'select 1 from ' ~ source.relation ~ ' where batch > ' ~ above ~ ' and batch <= ' ~ up_to ~ ' and ' ~ in_topics ~ of_table ~ ' limit 1'
     ) -%}
     {{ return(found.rows | length > 0) }}
 {%- endmacro %}
@@ -213,9 +250,10 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     table counts: it may be lower, and reading an event again changes nothing.
 -#}
 {% macro merged_batch(relation, batch) -%}
+    {%- set property = batch_property(relation) -%}
     {%- set stored = run_query(
-        "select max_by(summary['" ~ batch_property() ~ "'], committed_at) from " ~ relation ~ ".snapshots"
-        ~ " where summary['" ~ batch_property() ~ "'] is not null and snapshot_id in"
+        "select max_by(summary['" ~ property ~ "'], committed_at) from " ~ relation ~ ".snapshots"
+        ~ " where summary['" ~ property ~ "'] is not null and snapshot_id in"
         ~ " (select snapshot_id from " ~ relation ~ ".history where is_current_ancestor)"
     ).rows[0][0] -%}
     {%- if stored is none -%}
@@ -226,6 +264,6 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#- One name per model: the session that carries it to the commit is shared by threads. -#}
-{% macro batch_property() -%}
-    {{ return('cdc-batch-' ~ this.identifier) }}
+{% macro batch_property(relation) -%}
+    {{ return('cdc-batch-' ~ relation.identifier) }}
 {%- endmacro %}

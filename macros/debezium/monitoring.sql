@@ -71,6 +71,29 @@ from (
             {% if bounds.topics -%} and (topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
     ) as records
     group by batch, kind, error
+    {%- for routed in bounds.routed %}
+    union all
+    select
+        null as source_table,
+        batch,
+        case when error is not null then 'rejected' when kind in ('change', 'truncate') then 'change_without_model' else kind end as kind,
+        null as op,
+        error as reject_reason,
+        count(*) as events,
+        cast(null as string) as newest_change_at
+    from {{ routed }}
+    where {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
+    group by all
+    {%- endfor %}
+{%- endmacro %}
+
+
+{#- The condition that a record of an events model is none of a staging model: neither of its table nor of topics that it reads itself. -#}
+{% macro _is_of_no_model(bounds) -%}
+    {%- set names = [] -%}
+    {%- for table in bounds.named -%} {%- do names.append(_table_name(table)) -%} {%- endfor -%}
+    {%- set unnamed = 'source_table is null' ~ (' and topic not in (' ~ _literals(bounds.unrouted) ~ ')' if bounds.unrouted else '') -%}
+    ({{ unnamed }} or {{ 'source_table not in (' ~ names | join(', ') ~ ')' if names else 'source_table is not null' }})
 {%- endmacro %}
 
 
@@ -82,7 +105,7 @@ from (
 {#- The bounds of this run of a monitoring model, noted for its materialization; outside of a run everything. -#}
 {% macro _start_counting(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'is_behind': false, 'rebuilt': []}) }}
+        {{ return({'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'routed': [], 'is_behind': false, 'rebuilt': []}) }}
     {%- endif -%}
     {%- set bounds = _count_bounds(events, tables) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -118,29 +141,59 @@ from (
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
     - is_new: whether everything is counted,
-    - known: the tables that are counted up to `above`; others are counted from the first batch,
+    - declarations: table → a digest of its staging model's text,
+    - known: the tables that are counted up to `above` by that text; others are counted from the first batch,
     - topics: the topics of all tables,
-    - is_behind: whether there are other tables now, so that records without a table are counted anew,
-    - rebuilt: the tables whose rows are replaced as a whole; filled by `debezium_event_counts`.
+    - routed: the events models of these,
+    - unrouted: the topics of tables that read bronze themselves,
+    - named: the names of all tables in the source,
+    - is_behind: whether tables are declared otherwise now, so that records without a table are counted anew,
+    - rebuilt: the tables whose rows are replaced as a whole; those that silver models of this run built anew come to it.
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
-    {%- set known = fromjson(stored.get('cdc.tables', '[]')) -%}
-    {%- set topics = [] -%}
-    {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
-        {%- do topics.extend(graph.nodes[id].config.get('meta', {}).get('debezium', {}).get('topics', [])) -%}
-    {%- endfor -%}
-    {{ return({
-        'counted_tables': tables.keys() | list,
-        'topics': topics | unique | sort,
+    {%- set counted = fromjson(stored.get('cdc.declarations', '{}')) -%}
+    {%- set bounds = {
+        'declarations': {},
+        'topics': [],
+        'routed': [],
+        'unrouted': [],
+        'named': [],
         'is_new': existing is none,
         'above': merged_batch(existing, 'batch') if existing else 0,
         'up_to': newest_batch(events | string),
-        'known': known,
-        'is_behind': known | sort != tables.keys() | sort,
+        'known': [],
         'rebuilt': [],
-    }) }}
+    } -%}
+    {%- set staging = {} -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
+        {%- do staging.update({graph.nodes[id].schema ~ '.' ~ graph.nodes[id].alias: graph.nodes[id]}) -%}
+    {%- endfor -%}
+    {%- for table, models in tables.items() -%}
+        {%- set source = _records_read_by(staging[models[0].schema ~ '.' ~ models[0].identifier]) -%}
+        {%- set declaration = local_md5(source.declaration) -%}
+        {%- do bounds.declarations.update({table: declaration}) -%}
+        {%- do bounds.topics.extend(source.topics) -%}
+        {%- do bounds.named.append(source.table) if source.table -%}
+        {%- if not source.routed_by -%}
+            {%- do bounds.unrouted.extend(source.topics) -%}
+        {%- elif source.relation not in bounds.routed -%}
+            {%- do bounds.routed.append(source.relation) -%}
+            {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min}) -%}
+        {%- endif -%}
+        {%- if counted.get(table) == declaration -%}
+            {%- do bounds.known.append(table) -%}
+        {%- elif table in counted -%}
+            {%- do bounds.rebuilt.append(table) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do bounds.update({
+        'topics': bounds.topics | unique | list,
+        'unrouted': bounds.unrouted | unique | list,
+        'is_behind': counted != bounds.declarations,
+    }) -%}
+    {{ return(bounds) }}
 {%- endmacro %}
 
 
@@ -189,4 +242,16 @@ select
     coalesce(value, make_valid_utf8(cast(raw as string))) as value
 from {{ events }}
 where error is not null and {{ _uncounted(bounds, none, 'batch') }}
+{%- for routed in bounds.routed %}
+union all
+select
+    null as source_table,
+    error as reason,
+    {{ _record_id('routed') }} as event_id,
+    batch,
+    key,
+    value
+from {{ routed }} as routed
+where error is not null and {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
+{%- endfor %}
 {%- endmacro %}

@@ -17,7 +17,7 @@
     {%- if bounds is none -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest,\n'
-            ~ '  debezium_log, debezium_event_counts or debezium_rejected_events.'
+            ~ '  debezium_log, debezium_events, debezium_event_counts or debezium_rejected_events.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -28,12 +28,12 @@
     {%- endif -%}
     {%- if existing is none or existing.is_view or should_full_refresh() or bounds.is_new -%}
         {%- do _create_silver(bounds) -%}
-    {%- elif bounds.counted_tables is defined -%}
+    {%- elif bounds.declarations is defined -%}
         {%- do _merge_counts(bounds) -%}
     {%- else -%}
         {%- do _merge_silver(bounds) -%}
     {%- endif -%}
-    {%- if bounds.is_cached -%}
+    {%- if bounds.has_new and bounds.changes -%}
         {%- do drop_new_changes() -%}
     {%- endif -%}
 
@@ -54,14 +54,14 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
-            {%- if bounds.counted_tables is defined %}
-            'cdc.tables' = {{ literal(tojson(bounds.counted_tables)) }}
+            {%- if bounds.declarations is defined %}
+            'cdc.declarations' = {{ literal(tojson(bounds.declarations)) }}
             {%- else %}
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
             {%- endif %}
-            {%- for name, value in (config.get('tblproperties') or {}).items() %},
+            {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
             {%- endfor %}
         )
@@ -98,14 +98,14 @@
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
         {%- if bounds.is_behind -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.tables' = " ~ literal(tojson(bounds.counted_tables)) ~ ")") -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = " ~ literal(tojson(bounds.declarations)) ~ ")") -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
 
 
 {% macro _merge_silver(bounds) -%}
-    {%- if not bounds.is_cached -%}
+    {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
         {%- if bounds.is_truncated -%}
@@ -116,6 +116,10 @@
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
             {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
+            {%- elif bounds.snapshot %}
+            insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+            replace where batch > {{ bounds.above }}
+            {{ sql }}
             {%- else %}
             insert into {{ this }} {{ sql }}
             {%- endif %}
@@ -159,7 +163,7 @@
 
 {#- Have the next commit of this model's table carry the batch that it merges up to; none takes it back. -#}
 {% macro _store_with_next_commit(batch) -%}
-    {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property() ~ '`' -%}
+    {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
     {%- do run_query('reset ' ~ setting if batch is none else 'set ' ~ setting ~ ' = ' ~ batch) -%}
 {%- endmacro %}
 

@@ -1,0 +1,119 @@
+{#-
+    The records of topics that carry several tables, each once, with the table that it names: `source_table`, a JSON
+    array of names. The staging models of these tables read their own part of it, not all of the topics.
+
+    A record that names no table is no model's: `kind` says what it is, and `error` why it cannot be used.
+-#}
+{% macro debezium_events(events, topics, connector) -%}
+
+    {%- set c = debezium_connector(connector) -%}
+    {%- if not c.table -%}
+        {{ exceptions.raise_compiler_error(
+            "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector ~ "' do not name their table; their topic does."
+        ) }}
+    {%- endif -%}
+    {%- set bounds = _look_up_landed(events, topics) %}
+with records as (
+
+    select *
+    from {{ events }}
+    where topic in ({{ _literals(topics) }}) and {{ _batches('batch', bounds.above, bounds.up_to) }}
+
+),
+
+{{ parsed_events(envelope_schema(c, [], {})) }},
+
+named as (
+
+    select
+        *,
+        case
+            when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
+        end as source_table,
+        {{ c.op }} as _op
+    from parsed
+
+),
+
+told as (
+
+    select
+        *,
+        {{ _kind(c, [], []) }} as kind
+    from named
+
+)
+
+select
+    * except (_event, _end, _corrupt, _op, error),
+    {{ _error(c) }} as error
+from told
+
+{%- endmacro %}
+
+
+{#- Why a record that names no table cannot be used, or NULL; one that names a table is judged by its staging model. -#}
+{% macro _error(c) -%}
+    case
+        when error is not null then error
+        when kind = 'tombstone' or source_table is not null then null
+        when _end is null then 'invalid_json'
+        when kind not in ('change', 'truncate') then null
+        when _op is null then 'not_an_envelope'
+        {%- if c.not_from %}
+        when {{ _is_of_other_connector(c) }} then 'other_connector'
+        {%- endif %}
+        else 'no_table'
+    end
+{%- endmacro %}
+
+
+{#- The condition that a record of an events model names a table. -#}
+{% macro _is_of_table(table) -%}
+    source_table = {{ _table_name(table) }}
+{%- endmacro %}
+
+
+{#- The name of a table as it stands in `source_table`. -#}
+{% macro _table_name(table) -%}
+    to_json(array({{ _literals(table) }}))
+{%- endmacro %}
+
+
+{#-
+    The records that an events model has not read yet, and what its materialization has to know, as in `_look_up_bounds`;
+    outside of a run everything. A model whose text changed is built anew. `snapshot` is the one that was
+    looked at: where another run has written since, this one fails, and no record stands twice.
+
+    Partitions are named by texts of the source, which may be too long for a path.
+-#}
+{% macro _look_up_landed(events, topics) -%}
+    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
+        {{ return({'above': 0, 'up_to': none}) }}
+    {%- endif -%}
+    {%- set declaration = local_md5(model.raw_code) -%}
+    {%- set existing = load_relation(this) if is_incremental() else none -%}
+    {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
+    {%- set snapshot = none if is_new else run_query("select snapshot_id from " ~ existing ~ ".refs where name = 'main'").rows[0][0] -%}
+    {%- set above = 0 if is_new else merged_batch(existing, 'batch') -%}
+    {%- set up_to = newest_batch(events | string) -%}
+    {%- set bounds = {
+        'keys': [],
+        'declaration': declaration,
+        'is_new': is_new,
+        'above': above,
+        'up_to': up_to,
+        'has_new': is_new or up_to > above and _has_records({'relation': events, 'topics': topics}, above, up_to),
+        'truncated_at': '',
+        'snapshot': snapshot,
+        'properties': {
+            'write.object-storage.enabled': 'true',
+            'write.object-storage.partitioned-paths': 'false',
+            'write.parquet.stats-enabled.column.key': 'false',
+            'write.parquet.stats-enabled.column.value': 'false',
+            'write.parquet.dict-encoding-enabled.column.value': 'false',
+        },
+    } -%}
+    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {{ return(bounds) }}
+{%- endmacro %}
