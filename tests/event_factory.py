@@ -1,6 +1,7 @@
-"""Debezium events of a PostgreSQL table, made as briefly as a story needs them."""
+"""Debezium events of a PostgreSQL table, made as briefly as a story needs them, and the disorder that they may come in."""
 
 import json
+import random
 from typing import Any
 
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -67,3 +68,14 @@ def deleted(lsn: int, **key: Any) -> dict[str, Any]:
 
 def truncated(lsn: int) -> dict[str, Any]:
     return event("t", lsn)
+
+
+def shuffled(records: list[dict[str, Any]], seed: int) -> list[list[dict[str, Any]]]:
+    """The records and a redelivery of each topic's last ones, under later offsets, in any order and in two parts."""
+    order = random.Random(seed)
+    mixed = list(records)
+    for topic in sorted({one["topic"] for one in records}):
+        of_topic = [one for one in records if one["topic"] == topic]
+        mixed += [{**one, "offset": one["offset"] + 1000} for one in of_topic[order.randrange(len(of_topic)) :]]
+    order.shuffle(mixed)
+    return [mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]]

@@ -1,7 +1,6 @@
 """MongoDB: documents as columns, the forms of extended JSON, updates that carry no document, keys and order."""
 
 import json
-import random
 import re
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Lakehouse, corpus
+from event_factory import shuffled
 
 Record = dict[str, Any]
 EVENTS = REPOSITORY / "tests" / "events"
@@ -57,17 +57,6 @@ def oid(number: int) -> dict[str, str]:
     return {"$oid": f"{number:024x}"}
 
 
-def shuffled(records: list[Record], seed: int = 5) -> list[list[Record]]:
-    """In any order, in two parts, with a redelivery of the last records under later offsets."""
-    order = random.Random(seed)
-    mixed = list(records)
-    for topic in sorted({one["topic"] for one in records}):
-        of_topic = [one for one in records if one["topic"] == topic]
-        mixed += [{**one, "offset": one["offset"] + 1000} for one in of_topic[order.randrange(len(of_topic)) :]]
-    order.shuffle(mixed)
-    return [mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]]
-
-
 # Corpora and the example
 
 
@@ -103,7 +92,7 @@ def test_corpus_of_bson_gives_each_of_its_states(lakehouse: Lakehouse) -> None:
     for record in records[3:]:  # by an object, by a text and with the document as it was
         lakehouse.run("paimon", [record])
         assert lakehouse.rows("paimon.sync_test_table") == told["final_state_after_all_files"]["bigdata_test.sync_test_table"]
-    for part in shuffled(records):
+    for part in shuffled(records, seed=5):
         lakehouse.run("paimon_shuffled", part)
     assert lakehouse.rows("paimon_shuffled.sync_test_table") == []
     assert lakehouse.rejected("paimon") == lakehouse.rejected("paimon_shuffled") == []
@@ -136,7 +125,7 @@ def test_example_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> N
     records = [json.loads(line) for line in (EVENTS / "mongodb.jsonl").read_text(encoding="utf-8").splitlines()]
     wanted = json.loads((EVENTS / "mongodb.expected.json").read_text(encoding="utf-8"))
     lakehouse.run("greenhouse", records)
-    for part in shuffled(records):
+    for part in shuffled(records, seed=5):
         lakehouse.run("greenhouse_shuffled", part)
     for system in ("greenhouse", "greenhouse_shuffled"):
         for table, content in wanted.items():
@@ -276,7 +265,7 @@ def test_documents_are_replaced_deleted_and_come_back_in_any_order(lakehouse: La
     lakehouse.run("mongo_order", records)
     lakehouse.run("mongo_late", list(reversed(records))[:6])
     lakehouse.run("mongo_late", records[:6])
-    for part in shuffled(records):
+    for part in shuffled(records, seed=5):
         lakehouse.run("mongo_shuffled", part)
     for system in ("mongo_order", "mongo_late", "mongo_shuffled"):
         assert lakehouse.sql(f"select _id, a, b, c from {system}.orders order by _id") == wanted, system

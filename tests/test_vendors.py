@@ -2,12 +2,12 @@
 
 import base64
 import json
-import random
 from datetime import datetime
 from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Lakehouse, corpus
+from event_factory import shuffled
 
 Record = dict[str, Any]
 EVENTS = REPOSITORY / "tests" / "events"
@@ -23,17 +23,6 @@ def corpus_rows(name: str, by_topic: str | None = None) -> list[dict[str, Any]]:
     (table,) = (content["tables_by_topic"][by_topic] if by_topic else content["tables"]).values()
     rows: list[dict[str, Any]] = table["rows"]
     return rows
-
-
-def shuffled(records: list[Record], seed: int = 3) -> list[list[Record]]:
-    """The records and a redelivery of each topic's last ones, under later offsets, in any order and in two parts."""
-    order = random.Random(seed)
-    mixed = list(records)
-    for topic in sorted({one["topic"] for one in records}):
-        of_topic = [one for one in records if one["topic"] == topic]
-        mixed += [{**one, "offset": one["offset"] + 1000} for one in of_topic[order.randrange(len(of_topic)) :]]
-    order.shuffle(mixed)
-    return [mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]]
 
 
 def as_text(value: Any) -> Any:
@@ -77,7 +66,7 @@ def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse
     kinds = lakehouse.sql("select kind, sum(events) from monitoring.huawei_corpus__event_counts group by 1 order by 1")
     assert kinds == [("change", 10), ("heartbeat", 2)]
 
-    for part in shuffled(records):
+    for part in shuffled(records, seed=3):
         lakehouse.run("huawei_shuffled", part)
     assert texts(lakehouse.rows("huawei_shuffled.ct_pg2hudi", "id")) == wanted
     assert lakehouse.rejected("huawei_shuffled") == []
@@ -102,7 +91,7 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     assert lakehouse.rows("lindorm_sample.customers") == corpus_rows("vendor_lindorm_sql", "lindorm.structure_sample")
     assert dict(lakehouse.spark.table("lindorm_sample.customers").dtypes) == {"id": "int", "name": "string"}
 
-    for part in shuffled(corpus_records("vendor_lindorm_hbase")):
+    for part in shuffled(corpus_records("vendor_lindorm_hbase"), seed=3):
         lakehouse.run("hbase_corpus", part)
     assert ordered(texts(lakehouse.rows("hbase_corpus.customers"))) == ordered(corpus_rows("vendor_lindorm_hbase"))
     for system in ("lindorm_corpus", "lindorm_sample", "hbase_corpus"):
@@ -145,7 +134,7 @@ def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) ->
             wanted.setdefault(table, {"key": content["key"], "rows": []})["rows"] += content["rows"]
 
     lakehouse.run("vendors", records, keys=KEYS)
-    for part in shuffled(records):
+    for part in shuffled(records, seed=3):
         lakehouse.run("vendors_shuffled", part, keys=KEYS)
     declared = {d.table.name: d for d in declared_tables("vendors", lakehouse.project / "models").values()}
     assert {name: d.table.keys for name, d in declared.items()} == {name: content["key"] for name, content in wanted.items()}
