@@ -110,9 +110,7 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
 
 
-def test_dbt_knows_what_was_modified_and_a_view_may_be_a_table_and_back(
-    lakehouse: Lakehouse, project: Path, tmp_path: Path
-) -> None:
+def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse: Lakehouse, project: Path, tmp_path: Path) -> None:
     lakehouse.run("habits", [created(10, id=1, note="a")])
     shutil.copy(project / "target" / "manifest.json", tmp_path)
     modified = ["ls", "--resource-type", "model", "--select", "state:modified", "--state", str(tmp_path)]
