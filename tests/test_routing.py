@@ -103,9 +103,8 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     query = f"select source_table, reason from monitoring.{system}__rejected_events order by 2"
     assert lakehouse.sql(query) == rejected
 
-    lakehouse.run(system, again(records))
-    assert live(lakehouse, system, tables) == wanted
-    lakehouse.run(system, [{**change("parcels", "c", 40, key, n=7), "topic": system, "offset": 5000 + key} for key in (8, 9)])
+    parcels = [{**change("parcels", "c", 40, key, n=7), "topic": system, "offset": 5000 + key} for key in (8, 9)]
+    lakehouse.run(system, again(records) + parcels)
     tables = (*tables, "parcels")
     wanted["parcels"] = [{"id": 8, "n": 7}]
     assert live(lakehouse, system, tables) == wanted
