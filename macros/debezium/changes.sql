@@ -12,7 +12,7 @@
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
     {%- for type in columns.values() -%}
-        {%- do types.append(debezium_type(type, '_image_' ~ loop.index)) -%}
+        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index)) -%}
     {%- endfor -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
@@ -40,6 +40,9 @@ opened as (
         {%- if c.left_out_columns %}
         {{ c.left_out_columns }} as _left_out,
         {%- endif %}
+        {%- for image in ('before', 'after') if _image_members(c, image) | length > 1 %}
+        coalesce({% for member in _image_members(c, image) %}_event.payload.{{ quoted(member) }}{{ ', ' if not loop.last }}{% endfor %}) as {{ _image(c, image) }},
+        {%- endfor %}
         {{ c.op }} as _event_op
     from {{ 'documents' if c.form == 'document' else 'parsed' }}
 
@@ -251,13 +254,12 @@ parsed as (
 {%- endmacro %}
 
 
-{#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
+{#- An image as a struct; of several members `opened` has the first that is there, of flattened rows it is the value itself. -#}
 {% macro _image(c, image) -%}
+    {%- set members = _image_members(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
     {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
-    {%- set found = [] -%}
-    {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
-    {{ found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')' }}
+    {{ return('_event.payload.' ~ quoted(members[0]) if members | length == 1 else '_first_' ~ image) }}
 {%- endmacro %}
 
 
@@ -482,7 +484,7 @@ parsed as (
         {%- set cell = _image(c, 'after') ~ '.' ~ quoted(name) -%}
         {{ return("(_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true)))") }}
     {%- elif c.left_out == 'listed' -%}
-        {%- set listed = "(_op <> 'd' and " ~ _member(c, 'after', name, type.json, keys) ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
+        {%- set listed = "(_op <> 'd' and " ~ type.image ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
         {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
     {%- elif c.left_out == 'untouched' -%}
         {{ return('(_touched is not null and not array_contains(_touched, ' ~ literal(name) ~ '))') }}
