@@ -3,6 +3,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Models whose SQL is linted: one of each macro, connector and type. All others are the same text with other names.
+LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm models/silver/shop/shop__page_views.sql \
+	models/staging/huawei models/staging/lindorm models/staging/mongodb models/staging/oracle models/staging/sqlserver models/staging/tencent \
+	models/staging/billing/stg_billing__all_types.sql models/staging/shop/stg_shop__all_types.sql
 export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS
 
@@ -55,7 +59,7 @@ lint: $(VENV)/ready
 	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/dbt parse --quiet --no-partial-parse --warn-error
-	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 models
+	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 $(LINTED)
 
 test: lint
 	@$(BIN)/python -m pytest
