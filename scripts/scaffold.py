@@ -267,7 +267,7 @@ def observe(
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
     """
-    rows = spark.table(f"bronze.`{system}`").where(f"batch > {above_batch} and value is not null").select("topic", "key", "value")
+    rows = spark.table(f"bronze.`{system}`").where(f"batch > {above_batch} and value is not null")
     shapes = _shapes(rows, HAS_SCHEMA)
     events = [(row.topic, row.value, row.key) for row in shapes if row.value is not None]
     # A schema block of MongoDB does not tell the fields of the documents: these values are read one by one too.
@@ -276,12 +276,12 @@ def observe(
         events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(documents)), "false")]
     for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in documents}, key=str):
         of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in documents else f"not {HAS_SCHEMA}")
-        events += [(topic, row.value, row.key) for row in of_topic.limit(SAMPLE_ROWS).collect()]
+        events += [(topic, row.value, row.key) for row in of_topic.select("value", "key").limit(SAMPLE_ROWS).collect()]
     return _tables(events, connector, system, modelled or set())
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """A value and a key of each topic and shape: of the schema block, else of the names in the row image."""
+    """A value and a key of each topic and shape, in the order of landing: a shape of a schema block, else of names in an image."""
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
     images = ("$.after", "$.payload.after", "$.payload.data")
@@ -291,7 +291,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
         "topic", "has_schema", F.expr(f"xxhash64({shape}, {key_shape})")
     )
     value = F.expr(f"any_value(if(has_schema and {WITHOUT_ROW}, null, value), true) as value")
-    return list(shapes.agg(value, F.expr("any_value(key, true) as key")).collect())
+    place = F.expr("min(struct(batch, file, line)) as place")
+    return sorted(shapes.agg(value, F.expr("any_value(key, true) as key"), place).collect(), key=lambda row: row.place)
 
 
 def _tables(
@@ -345,7 +346,7 @@ def _tables(
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
-    for identity, table in tables.items():
+    for identity, table in sorted(tables.items(), key=lambda item: item[1].types_from != "schema block"):  # others learn from these
         _complete(table, rows.get(identity, []), ddl.get(identity), tables)
         table.columns = dialects[identity].columns(table.columns)
     return [tables[identity] for identity in sorted(tables)]
