@@ -116,7 +116,8 @@ from (
 {#- What the silver model of a table counted in this run, where that is all there is to count; else none. -#}
 {% macro _counted_in_this_run(bounds, table, models) -%}
     {%- set above = bounds.above if table in bounds.known else 0 -%}
-    {%- for found in graph.get('debezium_bounds', {}).values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
+    {#- A copy: models that run at the same time add theirs. #}
+    {%- for found in graph.get('debezium_bounds', {}).copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
             {%- do bounds.rebuilt.append(table) if found.is_new -%}
             {{ return(found) }}
