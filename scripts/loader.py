@@ -1,10 +1,10 @@
-"""Lands files of Kafka records in the bronze table of a system, verbatim and exactly once.
+"""Lands Kafka records, from files or from topics, in the bronze table of a system, verbatim and exactly once.
 
 A landing is one commit or several, each with a batch number of its own. The number is claimed by the commit
 itself: it overwrites what has that number, checked against the table as it was read, so of two loaders at the
 same number one is refused and starts over. Whoever commits batch n has therefore seen all batches before n, and
-what has landed of each file is known from the bronze table alone: the ledger beside it (`<system>__files`) is a
-summary, brought up to date from bronze where a loader died between the two commits.
+what has landed of each file and of each partition is known from the bronze table alone: the ledger beside it
+(`<system>__files`) is a summary, brought up to date from bronze where a loader died between the two commits.
 """
 
 import glob
@@ -19,11 +19,15 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from scripts.errors import LakehouseError
+from scripts.kafka import Offsets, RecordsGoneError, Topics
 from scripts.records import Record, Taken, file_digest, read_records, text_digest
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
+CHUNK_OFFSETS = 200_000  # of topics, in one commit
+CHECKED_OFFSETS = 100  # by which a topic is known again
+KAFKA = "kafka:"  # what a partition is called in the ledger: kafka:<topic>/<partition>
 ATTEMPTS = 20
 
 BRONZE_COLUMNS = """
@@ -36,11 +40,11 @@ BRONZE_COLUMNS = """
     headers array<struct<key: string, value: binary>> comment 'Kafka headers',
     batch bigint comment 'Number of the landing commit, from 1 without gaps',
     landed_at timestamp comment 'When the batch was landed',
-    file string comment 'File that the record was read from',
+    file string comment 'File that the record was read from; null where it came from Kafka itself',
     line bigint comment 'Line in the file, from 1',
     line_end bigint comment 'Bytes of the uncompressed file up to the end of the line',
-    error string comment 'Why the line is no record; null for a record',
-    raw binary comment 'The bytes of a line that is no record'
+    error string comment 'Why it is no record; null for a record',
+    raw binary comment 'What is no record: the bytes of the line, or key and value in base64 where they came from Kafka'
 """
 BRONZE_PROPERTIES = {
     "format-version": "3",
@@ -60,8 +64,8 @@ BRONZE_PROPERTIES = {
     "commit.retry.num-retries": "20",
 }
 LEDGER_COLUMNS = """
-    file string,
-    bytes bigint comment 'Bytes taken of the uncompressed file',
+    file string comment 'A file, or kafka:<topic>/<partition>',
+    bytes bigint comment 'Bytes taken of the uncompressed file; of a partition the offset to go on with',
     lines bigint comment 'Lines taken',
     digest string comment 'Digest of the bytes taken',
     file_digest string comment 'Digest of the file as it stood when all of it was taken',
@@ -98,19 +102,22 @@ LEDGER_SCHEMA = pa.schema(
     ]
 )
 
+IDENTITY = ["topic", "partition", "offset", "content"]
 Place = tuple[str | None, int | None]  # topic and partition
 _Row = tuple[Any, ...]  # in the order of its schema
 
 
 @dataclass
 class Landed:
-    """What one call of `land_files` did."""
+    """What one call of `land_files` or `land_topics` did."""
 
     records: int = 0
     repeated: int = 0  # records that bronze already held
     invalid: int = 0  # lines that are no record; landed with their reason
     batches: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # what was deleted before it was read
+    gaps: dict[str, int] = field(default_factory=dict)  # topic → offsets that hold no record
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,14 @@ class _Chunk:
     spans: dict[Place, tuple[int, int]]  # lowest and highest offset
     repeated: int  # records left out, as they stand in the chunk already
     invalid: int
+    taken: dict[str, Taken]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Offsets of topics that will be one commit, and with which offset each partition goes on once it is done."""
+
+    offsets: Offsets
     taken: dict[str, Taken]
 
 
@@ -233,17 +248,58 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
     Raises:
         LakehouseError: a file is unreadable, or another loader kept winning.
     """
+
+    def chunks(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
+        return _read_ahead(_chunks(files, ledger, landed))
+
+    return _land(spark, system, chunks, _commit, say)
+
+
+def land_topics(spark: SparkSession, system: str, topics: Topics, say: Callable[[str], None] = lambda _: None) -> Landed:
+    """Land what is new in topics of a Kafka in `bronze.<system>`.
+
+    Args:
+        spark: the session, with Spark's Kafka connector.
+        system: name of the system, already checked to be a plain name.
+        topics: where and which they are.
+        say: called with a line of progress.
+
+    Raises:
+        LakehouseError: the broker does not answer or refuses, a topic does not exist, or another loader kept winning.
+    """
+
+    def spans(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Span]:
+        return _spans(spark, system, topics, ledger, landed)
+
+    def commit(*arguments: Any) -> bool:
+        try:
+            return _commit_span(topics, *arguments)
+        except _OtherLoader:
+            raise
+        except Exception as error:
+            raise topics.explained(error) from error
+
+    landed = _land(spark, system, spans, commit, say)
+    if landed.gaps:
+        told = ", ".join(f"{topic} {offsets:,}" for topic, offsets in sorted(landed.gaps.items()))
+        landed.notes.append(f"offsets that hold no record (compacted, or marks of transactions): {told}")
+    return landed
+
+
+def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]], commit: Callable[..., bool], say: Any) -> Landed:
+    """Commit each of the chunks, which go on where the ledger says, under a number of its own."""
     table = f"bronze.`{system}`"
     create_bronze(spark, system)
     landed = Landed()
+    refused: Exception | None = None
     for _ in range(ATTEMPTS):
         snapshot, batch = _table_state(spark, table)
         ledger, newest = _read_ledger(spark, system, batch)
         try:
             seen: dict[str, Taken] = {}  # files of which nothing was new
-            for chunk in _read_ahead(_chunks(files, ledger, landed)):
+            for chunk in chunks(ledger, landed):
                 seen.update(chunk.taken)
-                if not _commit(spark, table, chunk, batch + 1, snapshot, newest, landed):
+                if not commit(spark, table, chunk, batch + 1, snapshot, newest, landed):
                     continue
                 batch += 1
                 landed.batches.append(batch)
@@ -252,10 +308,15 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
                 seen = {}
             if seen:
                 _write_ledger(spark, system, batch, seen, None)
-        except _OtherLoader:
+        except (_OtherLoader, RecordsGoneError) as error:
+            refused = error
             continue
-        landed.notes = list(dict.fromkeys(landed.notes))  # those of an attempt that was refused come again
+        # Those of an attempt that was refused come again.
+        landed.notes, landed.lost = list(dict.fromkeys(landed.notes)), list(dict.fromkeys(landed.lost))
         return landed
+    if isinstance(refused, RecordsGoneError):
+        problem = "the broker keeps deleting records before they are read, or breaks off"
+        raise LakehouseError(f"{system}: {problem}; spark.log in LAKEHOUSE_DIR says more.")
     raise LakehouseError(f"{system}: another loader kept landing records in {table}. Wait for it and run again.")
 
 
@@ -308,6 +369,11 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
         highest = F.max("offset").alias("highest")
         for row in landed.where("offset is not null").groupBy("topic", "partition").agg(highest).collect():
             _raise(newest, (row.topic, row.partition), row.highest)
+        last = F.max(F.struct("batch", "offset")).alias("last")
+        for row in landed.where("file is null").groupBy("topic", "partition").agg(last).collect():
+            name = f"{KAFKA}{row.topic}/{row.partition}"
+            if row.last.batch > at.get(name, (0, 0))[0]:
+                files[name] = Taken(row.last.offset + 1)
     return files, newest
 
 
@@ -398,9 +464,63 @@ def _commit(
     if not kept:
         landed.repeated += repeated
         return False
+    _write(spark, table, _frame(spark, records, chunk.heads), batch, snapshot)
+    landed.records += kept
+    landed.repeated += repeated
+    landed.invalid += chunk.invalid
+    for place, (_, high) in chunk.spans.items():
+        _raise(newest, place, high)
+    return True
+
+
+def _commit_span(
+    topics: Topics,
+    spark: SparkSession,
+    table: str,
+    span: _Span,
+    batch: int,
+    snapshot: int | None,
+    newest: dict[Place, int],
+    landed: Landed,
+) -> bool:
+    """As `_commit`, for offsets of topics; Spark reads them and writes them."""
+    records = topics.read(spark, span.offsets)
+    repeated: dict[Place, int] = {}
+    if any(start <= newest.get(place, -1) for place, (start, _) in span.offsets.items()):
+        found = _compared(spark, table, records, span.offsets)
+        repeated = {place: known for place, (_, known) in found.items()}
+        if all(known == read for read, known in found.values()):
+            _count(landed, span.offsets, repeated, {})
+            return False
+        records = _identified(records).join(_held(spark, table, span.offsets), IDENTITY, "left_anti").drop("content")
+    _write(spark, table, records, batch, snapshot)
+    # Of all offsets none may hold a record: then the number is still free.
+    counts = spark.table(table).where(F.col("batch") == batch).groupBy("topic", "partition")
+    kept = {(row.topic, row.partition): row for row in counts.agg(F.count("*").alias("n"), F.count("error").alias("bad")).collect()}
+    _count(landed, span.offsets, repeated, {place: row.n for place, row in kept.items()})
+    landed.invalid += sum(row.bad for row in kept.values())
+    for place, (_, end) in span.offsets.items():
+        _raise(newest, place, end - 1)
+    return bool(kept)
+
+
+def _count(landed: Landed, offsets: Offsets, repeated: dict[Place, int], kept: dict[Place, int]) -> None:
+    landed.records += sum(kept.values())
+    landed.repeated += sum(repeated.values())
+    for (topic, partition), (start, end) in offsets.items():
+        gap = end - start - repeated.get((topic, partition), 0) - kept.get((topic, partition), 0)
+        if gap:
+            landed.gaps[topic] = landed.gaps.get(topic, 0) + gap
+
+
+def _write(spark: SparkSession, table: str, records: DataFrame, batch: int, snapshot: int | None) -> None:
+    """Commit records as `batch`.
+
+    Raises:
+        _OtherLoader: somebody else has committed that batch.
+    """
     writer = (
-        _frame(spark, records, chunk.heads)
-        .withColumn("batch", F.lit(batch).cast("bigint"))
+        records.withColumn("batch", F.lit(batch).cast("bigint"))
         .withColumn("landed_at", F.current_timestamp())
         .writeTo(table)
         .option("isolation-level", "serializable")
@@ -414,12 +534,6 @@ def _commit(
         if "ValidationException" in str(error) or "Found conflicting files" in str(error):
             raise _OtherLoader from error
         raise
-    landed.records += kept
-    landed.repeated += repeated
-    landed.invalid += chunk.invalid
-    for place, (_, high) in chunk.spans.items():
-        _raise(newest, place, high)
-    return True
 
 
 def _frame(spark: SparkSession, records: pa.Table, heads: list[str]) -> DataFrame:
@@ -436,15 +550,110 @@ def _not_landed(spark: SparkSession, table: str, chunk: _Chunk, newest: dict[Pla
     again = {place: span for place, span in chunk.spans.items() if span[0] <= newest.get(place, -1)}
     if not again:
         return chunk.records
-    topics = {topic for topic, _ in again}
-    lowest, highest = min(low for low, _ in again.values()), max(high for _, high in again.values())
-    old = spark.table(table).where(F.col("topic").isin(*topics) & F.col("offset").between(lowest, highest))
-    identity = ["topic", "partition", "offset", F.xxhash64("key", "value").alias("content")]
-    new = _frame(spark, chunk.records, chunk.heads).select("file", "line", *identity)
-    found = new.join(old.select(*identity), ["topic", "partition", "offset", "content"], "left_semi").select("file", "line")
+    old = _held(spark, table, {place: (low, high + 1) for place, (low, high) in again.items()})
+    new = _identified(_frame(spark, chunk.records, chunk.heads))
+    found = new.join(old, IDENTITY, "left_semi").select("file", "line")
     landed = {(row.file, row.line) for row in found.collect()}
     lines = zip(chunk.records["file"].to_pylist(), chunk.records["line"].to_pylist(), strict=True)
     return chunk.records.filter(pa.array([line not in landed for line in lines], pa.bool_()))
+
+
+def _identified(records: DataFrame) -> DataFrame:
+    return records.withColumn("content", F.xxhash64("key", "value", "raw"))
+
+
+def _held(spark: SparkSession, table: str, offsets: dict[Any, tuple[int, int]]) -> DataFrame:
+    """The identities of records that bronze holds, of at least these offsets: one range, so that most files are left unread."""
+    topics = {topic for topic, _ in offsets}
+    lowest, highest = min(start for start, _ in offsets.values()), max(end for _, end in offsets.values()) - 1
+    old = spark.table(table).where(F.col("topic").isin(*topics) & F.col("offset").between(lowest, highest))
+    return _identified(old).select(*IDENTITY)
+
+
+def _compared(spark: SparkSession, table: str, records: DataFrame, offsets: Offsets) -> dict[Place, tuple[int, int]]:
+    """How many records each partition has, and how many of these bronze holds."""
+    old = _held(spark, table, offsets).withColumn("is_held", F.lit(True))
+    both = _identified(records).select(*IDENTITY).join(old, IDENTITY, "left").groupBy("topic", "partition")
+    counted = both.agg(F.count("*").alias("read"), F.count("is_held").alias("known")).collect()
+    return {(row.topic, row.partition): (row.read, row.known) for row in counted}
+
+
+def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, Taken], landed: Landed) -> Iterator[_Span]:
+    """The new offsets of the topics in pieces of `CHUNK_OFFSETS`, a partition after the other."""
+    offsets = topics.offsets(spark)
+    taken = _gone(topics, offsets, ledger, landed)
+    todo = _new_offsets(spark, system, topics, offsets, ledger, landed)
+    span: Offsets = {}
+    left = CHUNK_OFFSETS
+    for (topic, partition), (start, end) in todo.items():
+        while start < end:
+            upto = min(end, start + left)
+            span[topic, partition] = (start, upto)
+            taken[f"{KAFKA}{topic}/{partition}"] = Taken(upto)
+            left -= upto - start
+            start = upto
+            if not left:
+                yield _Span(span, taken)
+                span, taken, left = {}, {}, CHUNK_OFFSETS
+    if span:
+        yield _Span(span, taken)
+
+
+def _new_offsets(
+    spark: SparkSession, system: str, topics: Topics, offsets: Offsets, ledger: dict[str, Taken], landed: Landed
+) -> Offsets:
+    """The offsets that are to be read: those after the last that was read, or all where the topic is not the one that was read.
+
+    Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose records.
+    """
+    nexts = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()).bytes for place in offsets}
+    new, checked = {}, {}
+    for place, (earliest, latest) in offsets.items():
+        upto = nexts[place]
+        name = f"{place[0]}/{place[1]}"
+        if latest < upto:
+            landed.notes.append(
+                f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was created anew or cut. Read from its start"
+            )
+            new[place] = (earliest, latest)
+        elif not upto and earliest:
+            landed.notes.append(f"{name} begins at offset {earliest:,}: older records were deleted before the first run")
+            new[place] = (earliest, latest)
+        elif earliest > upto:
+            landed.lost.append(f"{name}: offsets {upto:,} to {earliest - 1:,} were deleted before they were read")
+            new[place] = (earliest, latest)
+        elif latest > upto:
+            new[place] = (upto, latest)
+            if upto:
+                checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
+    checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
+    if checked:
+        try:
+            found = _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
+        except Exception as error:
+            raise topics.explained(error) from error
+        for place in checked:
+            read, known = found.get(place, (0, 0))
+            if not read or known < read:
+                new[place] = offsets[place]
+                why = (
+                    "holds other records than have landed at their offsets: it was created anew or cut"
+                    if read
+                    else ("has no record left by which to know it again")
+                )
+                landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
+    return new
+
+
+def _gone(topics: Topics, offsets: Offsets, ledger: dict[str, Taken], landed: Landed) -> dict[str, Taken]:
+    """Partitions that were read before and are there no more: what the ledger is to forget."""
+    forgotten = {}
+    for name, taken in ledger.items():
+        topic, _, partition = name.removeprefix(KAFKA).rpartition("/")
+        if name.startswith(KAFKA) and taken.bytes and topics.has(topic) and (topic, int(partition)) not in offsets:
+            landed.notes.append(f"{topic}/{partition} is there no more; {taken.bytes:,} offsets of it had been read")
+            forgotten[name] = Taken()
+    return forgotten
 
 
 def _distinct(groups: list[list[_Row]]) -> list[list[_Row]]:

@@ -20,6 +20,7 @@ from typing import TextIO
 import pyspark
 
 from scripts.errors import LakehouseError
+from scripts.setup import kafka_jars
 from scripts.spark import (
     answers,
     lakehouse_dir,
@@ -115,6 +116,8 @@ def _start(lock: TextIO, port: int, token: str) -> subprocess.Popen[bytes]:
     os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")  # the profile's are for short runs
     home = Path(pyspark.__file__).parent
     given = {**settings(), "spark.connect.grpc.binding.port": str(port)}
+    if all(jar.exists() for jar in kafka_jars(resolved=False)):
+        given["spark.jars"] = ",".join(map(str, kafka_jars(resolved=False)))
     options = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
     with log_file().open("ab") as log:
         return subprocess.Popen(

@@ -1,7 +1,7 @@
 """`make setup`, after the Python packages: the jars that Spark needs.
 
 Jars are named by coordinates, resolved by Spark's own package resolution, and checked against the digests in
-`scripts/jars.lock`.
+`scripts/jars.lock`; those of Kafka, which only a run with KAFKA needs, against `scripts/kafka.lock`.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ from pathlib import Path
 from scripts.errors import LakehouseError
 from scripts.spark import PROJECT, require_java
 
-LOCK = PROJECT / "scripts" / "jars.lock"
+LOCKS = Path(__file__).resolve().parent
 
 
-def locked_jars() -> dict[str, str]:
-    """Coordinates (group:artifact:version) → SHA-256 of the jar, from `scripts/jars.lock`."""
-    lines = [line.split() for line in LOCK.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+def locked_jars(lock: str = "jars.lock") -> dict[str, str]:
+    """Coordinates (group:artifact:version) → SHA-256 of the jar, from a file beside this one."""
+    lines = [line.split() for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return {line[0]: line[1] for line in lines}
 
 
@@ -30,49 +30,71 @@ def jar_name(coordinates: str) -> str:
     return f"{group}_{artifact}-{version}.jar"
 
 
-def missing(folder: Path) -> list[str]:
+def missing(folder: Path, lock: str = "jars.lock") -> list[str]:
     """Coordinates whose jar is not in `folder` or is not the one that was locked."""
     return [
         coordinates
-        for coordinates, digest in locked_jars().items()
+        for coordinates, digest in locked_jars(lock).items()
         if not (folder / jar_name(coordinates)).exists()
         or hashlib.sha256((folder / jar_name(coordinates)).read_bytes()).hexdigest() != digest
     ]
 
 
-def resolve(folder: Path) -> None:
-    """Bring the locked jars into `folder`.
+def resolve(folder: Path, lock: str = "jars.lock") -> None:
+    """Bring the locked jars into `folder`, and nothing that they depend on: what is needed is locked or comes with Spark.
 
     Raises:
         LakehouseError: a jar cannot be had, or is not the one that was locked.
     """
-    if not missing(folder):
+    wanted = missing(folder, lock)
+    if not wanted:
         return
     folder.mkdir(parents=True, exist_ok=True)
     print("Resolving jars …", flush=True)
     with tempfile.TemporaryDirectory() as ivy:
         program = (
             "from pyspark.sql import SparkSession\n"
-            f"SparkSession.builder.config('spark.jars.packages', {','.join(locked_jars())!r})"
-            f".config('spark.jars.ivy', {ivy!r}).config('spark.ui.enabled', 'false').master('local[1]').getOrCreate()"
+            f"spark = SparkSession.builder.config('spark.jars.ivy', {ivy!r})"
+            ".config('spark.ui.enabled', 'false').master('local[1]').getOrCreate()\n"
+            f"for jar in {wanted!r}:\n"
+            "    spark.sql(f\"add jar 'ivy://{jar}?transitive=false'\")\n"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         for jar in (Path(ivy) / "jars").glob("*.jar"):
             shutil.copy(jar, folder / jar.name)
-    wrong = missing(folder)
+    wrong = missing(folder, lock)
     if wrong:
         told = next((line for line in done.stderr.splitlines() if "not found" in line or "rror" in line), "")
         raise LakehouseError(
-            f"these jars could not be resolved, or are not the ones of scripts/jars.lock: {', '.join(wrong)}. {told}\n"
-            "Check that Maven Central (or the mirror in ~/.m2 or Ivy's settings) can be reached, and run make setup again."
+            f"these jars could not be resolved, or are not the ones of scripts/{lock}: {', '.join(wrong)}. {told}\n"
+            "Check that Maven Central (or the mirror in ~/.m2 or Ivy's settings) can be reached, and run again."
         )
 
 
+def kafka_jars(resolved: bool = True) -> list[Path]:
+    """The jars of Spark's Kafka connector.
+
+    Args:
+        resolved: whether to resolve them where they are not there yet.
+
+    Raises:
+        LakehouseError: a jar cannot be had, or is not the one that was locked.
+    """
+    folder = _folder() / "kafka"
+    if resolved:
+        resolve(folder, "kafka.lock")
+    return [folder / jar_name(coordinates) for coordinates in locked_jars("kafka.lock")]
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("LAKEHOUSE_JARS", PROJECT / ".venv" / "jars")).resolve()
+
+
 def main() -> int:
-    folder = Path(os.environ.get("LAKEHOUSE_JARS", PROJECT / ".venv" / "jars")).resolve()
     try:
         require_java()
-        resolve(folder)
+        resolve(_folder())
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
         return 1

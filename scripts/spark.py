@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -167,8 +167,11 @@ def answers(address: str, seconds: float) -> bool:
         channel.close()
 
 
-def session() -> SparkSession:
+def session(jars: Sequence[Path] = ()) -> SparkSession:
     """The session of this process: on the server that `remote_address` names, else in a JVM of its own.
+
+    Args:
+        jars: what a JVM of its own has besides its class path, of which the class-data archive has to know all.
 
     Raises:
         LakehouseError: Java is missing or of a wrong version, or the server does not answer.
@@ -176,13 +179,13 @@ def session() -> SparkSession:
     lakehouse_dir().mkdir(parents=True, exist_ok=True)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
-    return _remote_session(remote) if remote else _local_session()
+    return _remote_session(remote) if remote else _local_session(jars)
 
 
-def _local_session() -> SparkSession:
+def _local_session(jars: Sequence[Path]) -> SparkSession:
     require_java()
     builder = SparkSession.builder
-    for name, value in settings().items():
+    for name, value in (settings() | ({"spark.jars": ",".join(map(str, jars))} if jars else {})).items():
         builder = builder.config(name, value)
     with _stderr_to(log_file()):
         return builder.getOrCreate()

@@ -11,18 +11,29 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * One run of a Debezium engine that appends every record to a file, a JSON object a line.
  *
  * <p>Arguments: the properties of the engine, the file of records. Two properties are this program's own:
  * {@code capture.flush.every}, the number of records after which offsets are flushed (what lies behind it is
- * redelivered after a crash), and {@code capture.pause.ms}, a pause after each record, which leaves time to
- * kill the engine inside a transaction. Stops cleanly on SIGTERM; exits with 1 when the engine fails.
+ * redelivered after a crash), {@code capture.pause.ms}, a pause after each record, which leaves time to
+ * kill the engine inside a transaction, and {@code capture.kafka}, the servers of a Kafka that gets every record too, before
+ * it counts as processed; each topic has three partitions there. Stops cleanly on SIGTERM; exits with 1 when the engine fails.
  */
 public class CaptureEngine {
 
@@ -35,6 +46,9 @@ public class CaptureEngine {
         }
         long flushEvery = Long.parseLong((String) settings.remove("capture.flush.every"));
         long pause = Long.parseLong((String) settings.remove("capture.pause.ms"));
+
+        String servers = (String) settings.remove("capture.kafka");
+        Topics topics = servers.isEmpty() ? null : new Topics(servers);
 
         Writer out = Files.newBufferedWriter(
                 Path.of(args[1]), StandardCharsets.UTF_8, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
@@ -55,6 +69,9 @@ public class CaptureEngine {
                 })
                 .notifying((records, committer) -> {
                     for (ChangeEvent<String, String> record : records) {
+                        if (topics != null) {
+                            topics.send(record);
+                        }
                         append(out, record);
                         Thread.sleep(pause);
                         committer.markProcessed(record);
@@ -71,6 +88,44 @@ public class CaptureEngine {
             }
         }));
         engine.run();
+    }
+
+    /** Writes records to Kafka, one after the other. */
+    private static class Topics {
+        private final Admin admin;
+        private final KafkaProducer<String, String> producer;
+        private final Set<String> known = new HashSet<>();
+
+        Topics(String servers) {
+            admin = Admin.create(Map.of("bootstrap.servers", servers));
+            producer = new KafkaProducer<>(Map.of("bootstrap.servers", servers), new StringSerializer(), new StringSerializer());
+        }
+
+        void send(ChangeEvent<String, String> record) throws InterruptedException {
+            if (known.add(record.destination())) {
+                create(record.destination());
+            }
+            var message = new ProducerRecord<>(record.destination(), record.key(), record.value());
+            for (Header<?> header : record.<String>headers()) {
+                String value = (String) header.getValue();
+                message.headers().add(header.getKey(), value == null ? null : value.getBytes(StandardCharsets.UTF_8));
+            }
+            try {
+                producer.send(message).get();
+            } catch (ExecutionException error) {
+                throw new IllegalStateException("cannot send a record", error);
+            }
+        }
+
+        private void create(String topic) throws InterruptedException {
+            try {
+                admin.createTopics(List.of(new NewTopic(topic, Optional.of(3), Optional.empty()))).all().get();
+            } catch (ExecutionException error) {
+                if (!(error.getCause() instanceof TopicExistsException)) {
+                    throw new IllegalStateException("cannot create a topic", error);
+                }
+            }
+        }
     }
 
     /** The members that Kafka would have stored; the time is the one at which a producer would have sent it. */

@@ -31,7 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,7 @@ HERE = Path(__file__).resolve().parent
 DEFAULT_OUT = HERE.parent / "events"
 
 Record = dict[str, Any]
+Captured = tuple[list[Record], dict[str, Any]]  # and the tables of the database
 
 # How many records the engine emits before it flushes its offsets. The first kill comes before the first flush
 # of its run, so that everything in it is redelivered; the second comes after one.
@@ -52,12 +53,17 @@ LAGGING = 25
 
 @dataclass
 class Engine:
-    """The Debezium engine of one system; all its runs append to one file."""
+    """The Debezium engine of one system; all its runs append to one file, and to the topics of a Kafka if there is one.
+
+    `between` is called after each of its runs, however it ended.
+    """
 
     name: str
     connector: str
     settings: dict[str, str]
     folder: Path
+    kafka: str = ""
+    between: Callable[[], None] = lambda: None
     raw: Path = field(init=False)
     _class_path: str = field(init=False)
 
@@ -78,6 +84,7 @@ class Engine:
             "offset.storage.file.filename": str(self.folder / "offsets"),
             "capture.flush.every": str(flush_every),
             "capture.pause.ms": str(pause_ms),
+            "capture.kafka": self.kafka,
         }
         properties = self.folder / "engine.properties"
         properties.touch(mode=0o600)
@@ -106,6 +113,7 @@ class Engine:
                 engine.kill()
                 engine.wait()
             self._drop_unfinished_line()
+        self.between()
 
     def wait_for(self, engine: subprocess.Popen[bytes], text: str, since: int = 0) -> None:
         """Wait until a record after the first `since` bytes holds the text."""
@@ -173,7 +181,7 @@ def chapters(system: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def capture_shop(folder: Path) -> tuple[list[Record], dict[str, Any]]:
+def capture_shop(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
     """A week of the tea shop on PostgreSQL."""
     story = chapters("shop")
     database = PostgreSql(folder / "postgresql")
@@ -182,7 +190,7 @@ def capture_shop(folder: Path) -> tuple[list[Record], dict[str, Any]]:
         # Four headers on every record that say nothing here would be a sixth of the file; `billing` has them.
         fewer_headers = {"extended.headers.enabled": "false"}
         settings = database.connector("shop") | converters(schemas=True) | fewer_headers
-        engine = Engine("shop", "postgres", settings, folder / "engine-shop")
+        engine = Engine("shop", "postgres", settings, folder / "engine-shop", kafka, between)
 
         first_days(engine, database, story, kill_at="BOX-04")
 
@@ -198,7 +206,7 @@ def capture_shop(folder: Path) -> tuple[list[Record], dict[str, Any]]:
         return engine.records(), database.tables()
 
 
-def capture_billing(folder: Path) -> tuple[list[Record], dict[str, Any]]:
+def capture_billing(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
     """A week of the energy co-operative on MariaDB."""
     story = chapters("billing")
     database = MariaDb(folder / "mariadb")
@@ -206,7 +214,7 @@ def capture_billing(folder: Path) -> tuple[list[Record], dict[str, Any]]:
         database.execute(story["opening"])
         story = {title: "use billing;\n" + sql for title, sql in story.items()}
         settings = database.connector("billing") | converters(schemas=False)
-        engine = Engine("billing", "mariadb", settings, folder / "engine-billing")
+        engine = Engine("billing", "mariadb", settings, folder / "engine-billing", kafka, between)
 
         first_days(engine, database, story, kill_at="T-06")
 

@@ -1,0 +1,402 @@
+"""Topics of a real Kafka: what lands, once, whatever becomes of the loader and of the topics."""
+
+import base64
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Lakehouse
+from event_factory import created, deleted, event, updated
+from kafka_broker import Broker
+from test_server import Checkout
+
+from scripts import loader
+from scripts.errors import LakehouseError
+from scripts.kafka import Topics, read_properties
+
+
+def of(system: str, *records: dict[str, Any]) -> list[dict[str, Any]]:
+    """Records with topics of their own: those of a system."""
+    return [{**record, "topic": record["topic"].replace("shop.", f"{system}.", 1)} for record in records]
+
+
+def topics(broker: Broker, names: str) -> Topics:
+    return Topics(broker.servers, names)
+
+
+def bronze(lakehouse: Lakehouse, system: str, columns: str = "topic, partition, offset") -> list[Any]:
+    return lakehouse.sql(f"select {columns} from bronze.{system} order by {columns}")
+
+
+def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, broker: Broker) -> None:
+    broker.create("plain.public.orders", partitions=2)
+    broker.create("plain.public.others")
+    headers = [("__debezium.name", b"x"), ("none", None), ("bytes", b"\xff\x00")]
+    first = of("plain", created(10, id=1, status="new"), created(11, id=2, status="new"), event("c", 12, {"id": 5}, table="others"))
+    first[0] |= {"headers": headers, "timestamp": 1700000000123}
+    first[1] |= {"partition": 1}
+    tombstone = {"topic": "plain.public.orders", "partition": 0, "key": '{"id": 1}', "value": None}
+    broken = [
+        {"topic": "plain.public.orders", "partition": 0, "key": b"\xff\xfe", "value": first[0]["value"]},
+        {"topic": "plain.public.orders", "partition": 0, "key": '{"id": 7}', "value": b"\x00\xe2\x82"},
+    ]
+    odd = {"topic": "plain.public.others", "key": "", "value": "no json \x00 \U0001f600\u2028"}
+    broker.produce([*first, tombstone, *broken, odd])
+
+    lakehouse.run("plain", topics(broker, "plain[.]public[.].*"))
+    assert "Building" in lakehouse.said[0]
+    assert bronze(lakehouse, "plain", "topic, partition, offset, key, value, error, batch, file, line") == [
+        ("plain.public.orders", 0, 0, '{"id": 1}', first[0]["value"], None, 1, None, None),
+        ("plain.public.orders", 0, 1, '{"id": 1}', None, None, 1, None, None),
+        ("plain.public.orders", 0, 2, None, None, "not_utf8", 1, None, None),
+        ("plain.public.orders", 0, 3, None, None, "not_utf8", 1, None, None),
+        ("plain.public.orders", 1, 0, '{"id": 2}', first[1]["value"], None, 1, None, None),
+        ("plain.public.others", 0, 0, '{"id": 5}', first[2]["value"], None, 1, None, None),
+        ("plain.public.others", 0, 1, "", odd["value"], None, 1, None, None),
+    ]
+    (stored,) = lakehouse.sql("select headers, unix_millis(timestamp) from bronze.plain where headers is not null")
+    assert [(name, value and bytes(value)) for name, value in stored[0]] == headers and stored[1] == 1700000000123
+    raws = lakehouse.sql("select cast(raw as string) from bronze.plain where error is not null order by offset")
+    both = [json.loads(raw) for (raw,) in raws]
+    assert [[base64.b64decode(one["key"]), base64.b64decode(one["value"])] for one in both] == [
+        [b"\xff\xfe", first[0]["value"].encode()],
+        [b'{"id": 7}', b"\x00\xe2\x82"],
+    ]
+    assert lakehouse.rejected("plain") == [
+        ("plain.public.orders/0/2", "not_utf8"),
+        ("plain.public.orders/0/3", "not_utf8"),
+        ("plain.public.others/0/1", "invalid_json"),
+    ]
+    counts = lakehouse.sql("select source_table, kind, sum(events) from monitoring.plain__event_counts group by all order by 1, 2")
+    assert counts == [
+        (None, "rejected", 2),
+        ("public.orders", "change", 2),
+        ("public.orders", "tombstone", 1),
+        ("public.others", "change", 1),
+        ("public.others", "rejected", 1),
+    ]
+
+    broker.produce(of("plain", updated(20, id=1, status="paid"), deleted(21, id=2)))
+    landed = lakehouse.land("plain", topics(broker, "plain.public.orders, plain.public.others"))
+    assert (landed.records, landed.repeated, landed.notes, landed.lost) == (2, 0, [], [])
+    assert lakehouse.land("plain", topics(broker, "plain.*")) == loader.Landed()
+    lakehouse.run("plain", topics(broker, "plain.*"))
+    assert lakehouse.rows("plain.orders") == [{"id": 1, "status": "paid"}]
+
+
+def test_what_came_from_files_does_not_land_again_from_its_topic_nor_the_other_way(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("both.public.orders")
+    records = of("both", *(created(10 + n, id=n, text="é" * n) for n in range(9)))
+    broker.produce(records)
+    numbered = [{**record, "offset": n} for n, record in enumerate(records)]
+
+    assert lakehouse.land("both", numbered[2:5]).records == 3
+    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 3)
+    landed = lakehouse.land("both", topics(broker, "both.*"))
+    assert (landed.records, landed.repeated, landed.batches, landed.notes) == (6, 3, [2, 3, 4], [])
+    landed = lakehouse.land("both", numbered)
+    assert (landed.records, landed.repeated) == (0, 9)
+    broker.produce(of("both", created(30, id=30)))
+    assert lakehouse.land("both", topics(broker, "both.*")).records == 1
+    assert bronze(lakehouse, "both", "offset, batch") == [
+        *((n, 2) for n in (0, 1)), *((n, 1) for n in (2, 3, 4)), (5, 3), *((n, 4) for n in (6, 7, 8)), (9, 5)
+    ]  # fmt: skip
+
+
+def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broker.create("dead.public.orders", partitions=3)
+    write_ledger = loader._write_ledger
+    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 4)
+    for at in range(0, 40, 10):
+        broker.produce(
+            [{**record, "partition": n % 3} for n, record in enumerate(of("dead", *(created(at + n, id=n) for n in range(9))))]
+        )
+
+        def die(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(loader, "_write_ledger", die)
+        with pytest.raises(KeyboardInterrupt):
+            lakehouse.land("dead", topics(broker, "dead.*"))
+        monkeypatch.setattr(loader, "_write_ledger", write_ledger)
+        if at == 10:
+            lakehouse.spark.sql("drop table bronze.dead__files")
+        if at == 20:  # a file comes in between
+            lakehouse.land("dead", [{"bare": 1}])
+        landed = lakehouse.land("dead", topics(broker, "dead.*"))
+        assert landed.records == 5 and not landed.lost and not landed.notes
+    assert len(bronze(lakehouse, "dead")) == 37 == len(set(bronze(lakehouse, "dead")))
+    assert lakehouse.land("dead", topics(broker, "dead.*")) == loader.Landed()
+
+
+def test_files_and_topics_land_in_one_system_at_once(lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.create("rival.public.orders")
+    records = of("rival", *(created(10 + n, id=n) for n in range(6)))
+    broker.produce(records)
+    numbered = [{**record, "offset": n} for n, record in enumerate(records)]
+    write = loader._write
+    rivals: list[Any] = [numbered[1:3], topics(broker, "rival.*")]
+
+    def write_after_the_other(*arguments: Any) -> None:
+        if rivals:
+            lakehouse.land("rival", rivals.pop(0))
+        write(*arguments)
+
+    monkeypatch.setattr(loader, "_write", write_after_the_other)
+    lakehouse.land("rival", topics(broker, "rival.*"))
+    assert [offset for _, _, offset in bronze(lakehouse, "rival")] == [0, 1, 2, 3, 4, 5]
+
+    broker.produce(of("rival", created(30, id=30), created(31, id=31)))
+    rivals.append(topics(broker, "rival.*"))
+    lakehouse.land("rival", [{**of("rival", created(31, id=31))[0], "offset": 7}])
+    assert [offset for _, _, offset in bronze(lakehouse, "rival")] == list(range(8))
+    batches = {batch for (batch,) in bronze(lakehouse, "rival", "batch")}
+    assert batches == set(range(1, len(batches) + 1))
+
+
+@pytest.mark.parametrize("again", [2, 5, 9])
+def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse, broker: Broker, again: int) -> None:
+    """With fewer, as many, and more records than had been read."""
+    system = f"anew{again}"
+    topic = f"{system}.public.orders"
+    broker.create(topic, partitions=2)
+    broker.produce(of(system, *(created(10 + n, id=n) for n in range(5))))
+    lakehouse.land(system, topics(broker, topic))
+    broker.do("delete", topic)
+    broker.create(topic, partitions=1)
+    broker.produce(of(system, *(created(20 + n, id=100 + n) for n in range(again))))
+
+    landed = lakehouse.land(system, topics(broker, topic))
+    if again == 5:  # nothing tells before the next record
+        assert landed.records == 0
+        broker.produce(of(system, created(30, id=200)))
+        landed = lakehouse.land(system, topics(broker, topic))
+    assert landed.records == again + (again == 5) and not landed.lost
+    assert any(f"{topic}/0" in note and "created anew" in note for note in landed.notes), landed.notes
+    assert len(bronze(lakehouse, system)) == 5 + landed.records
+    broker.produce(of(system, created(40, id=300)))
+    landed = lakehouse.land(system, topics(broker, topic))
+    assert (landed.records, landed.notes) == (1, [])
+    lakehouse.run(system, topics(broker, topic))
+    assert len(lakehouse.rows(f"{system}.orders")) == 5 + again + (again == 5) + 1
+
+
+def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lakehouse, broker: Broker) -> None:
+    topic = "partitions.public.orders"
+    broker.create(topic)
+    broker.produce(of("partitions", created(10, id=1)))
+    lakehouse.land("partitions", topics(broker, "partitions.*"))
+    broker.do("grow", topic, partitions=3)
+    broker.create("partitions.public.new")
+    more = of("partitions", *(created(20 + n, id=20 + n) for n in range(6)), event("c", 30, {"id": 1}, table="new"))
+    broker.produce([{**record, "partition": n % 3 if n < 6 else 0} for n, record in enumerate(more)])
+    landed = lakehouse.land("partitions", topics(broker, "partitions.*"))
+    assert (landed.records, landed.notes) == (7, [])
+
+    broker.do("delete", "partitions.public.new")
+    broker.do("delete", topic)
+    broker.create(topic)
+    broker.produce(of("partitions", created(40, id=40)))
+    landed = lakehouse.land("partitions", topics(broker, "partitions.*"))
+    assert landed.records == 1
+    gone = sorted(note.split(" ")[0] for note in landed.notes if "there no more" in note)
+    assert gone == ["partitions.public.new/0", f"{topic}/1", f"{topic}/2"]
+    assert lakehouse.land("partitions", topics(broker, "partitions.*")).notes == []
+
+
+def test_records_deleted_before_they_were_read_are_told(lakehouse: Lakehouse, broker: Broker) -> None:
+    topic = "late.public.orders"
+    broker.create(topic)
+    broker.produce(of("late", *(created(10 + n, id=n) for n in range(10))))
+    broker.do("delete_records", topic, before=3)
+    landed = lakehouse.land("late", topics(broker, "late.*"))
+    assert (landed.records, landed.lost) == (7, [])
+    assert landed.notes == [f"{topic}/0 begins at offset 3: older records were deleted before the first run"]
+
+    broker.produce(of("late", *(created(30 + n, id=n) for n in range(10))))
+    broker.do("delete_records", topic, before=15)
+    landed = lakehouse.land("late", topics(broker, "late.*"))
+    assert (landed.records, landed.notes) == (5, [])
+    assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
+    assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()
+
+
+def test_records_deleted_while_they_are_read_are_told(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "gone.public.orders"
+    broker.create(topic)
+    broker.produce(of("gone", *(created(10 + n, id=n) for n in range(10))))
+    lakehouse.land("gone", topics(broker, "gone.*"))
+    broker.produce(of("gone", *(created(30 + n, id=n) for n in range(10))))
+    write = loader._write
+    todo = [15]
+
+    def write_what_is_gone(*arguments: Any) -> None:
+        if todo:
+            broker.do("delete_records", topic, before=todo.pop())
+        write(*arguments)
+
+    monkeypatch.setattr(loader, "_write", write_what_is_gone)
+    landed = lakehouse.land("gone", topics(broker, "gone.*"))
+    assert landed.records == 5
+    assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
+
+
+def test_offsets_without_records_are_told_and_aborted_transactions_do_not_land(lakehouse: Lakehouse, broker: Broker) -> None:
+    topic = "marks.public.orders"
+    broker.create(topic)
+    broker.produce(of("marks", created(10, id=1), created(11, id=2)), "transaction")
+    broker.produce(of("marks", created(12, id=3)), "transaction", abort=True)
+    broker.produce(of("marks", created(13, id=4)))
+    landed = lakehouse.land("marks", topics(broker, "marks.*"))
+    assert landed.records == 3
+    assert landed.notes == [f"offsets that hold no record (compacted, or marks of transactions): {topic} 3"]
+    assert [offset for _, _, offset in bronze(lakehouse, "marks")] == [0, 1, 5]
+
+    broker.produce(of("marks", created(14, id=5)), "transaction", abort=True)
+    landed = lakehouse.land("marks", topics(broker, "marks.*"))  # nothing but what was never written
+    assert (landed.records, landed.batches) == (0, [])
+    broker.produce(of("marks", created(15, id=6)), "transaction")
+    assert lakehouse.land("marks", topics(broker, "marks.*")).batches == [2]
+    assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"TOPICS": "a", "SYSTEM": "x"}, "There is no KAFKA."),
+        ({"KAFKA": "a:1", "SYSTEM": "x"}, "There is no TOPICS."),
+        ({"KAFKA": "a:1", "TOPICS": "a"}, "There is no SYSTEM."),
+        ({"KAFKA": "a:1", "TOPICS": "a", "SYSTEM": "x", "EVENTS": "x"}, "EVENTS and KAFKA were both given"),
+        ({"KAFKA": "a:1", "TOPICS": "a", "SYSTEM": "x", "EVERY": "soon"}, "EVERY=soon: expected a number of seconds"),
+        ({"EVENTS": ".", "SYSTEM": "x", "EVERY": "5"}, "EVERY goes with KAFKA"),
+        ({"KAFKA": "a:1", "TOPICS": "a", "SYSTEM": "x", "KAFKA_CONFIG": "/nix"}, "KAFKA_CONFIG=/nix: No such file"),
+        ({"KAFKA": "127.0.0.1:1", "TOPICS": "a", "SYSTEM": "x"}, "KAFKA=127.0.0.1:1: the broker does not answer"),
+        ({"KAFKA": "nix", "TOPICS": "a", "SYSTEM": "x"}, "KAFKA=nix: Failed to create new KafkaAdminClient"),
+        ({"KAFKA": "", "TOPICS": "here, nix,t.x", "SYSTEM": "x"}, "there is no topic nix, t.x"),
+        ({"KAFKA": "", "TOPICS": "nix.*", "SYSTEM": "x"}, "no topic matches TOPICS=nix.*"),
+        ({"KAFKA": "", "TOPICS": "[a", "SYSTEM": "x"}, "Unclosed character class"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_that_names_it(
+    lakehouse: Lakehouse,
+    broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: dict[str, str],
+    problem: str,
+) -> None:
+    if "here" in given.get("TOPICS", ""):
+        broker.create("here")
+    for name, value in given.items():
+        monkeypatch.setenv(name, value or broker.servers)
+
+    assert lakehouse._run.main() == 1
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.strip().count("\n") == 0, error
+
+
+def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# comment\n! another\n\na=b\n c.d : e=f \nlong = one \\\n   two\nx\\=y=\\u00e9\\\\\nempty=\nsp ace\n")
+    assert read_properties(str(file)) == {"a": "b", "c.d": "e=f", "long": "one two", "x=y": "é\\", "empty": "", "sp": "ace"}
+    assert read_properties("") == {}
+
+    for content, problem in ((b"fine=1\ncanary", "line 2 is not of the form name=value"), (b"\xff=1", "no text in UTF-8")):
+        file.write_bytes(content)
+        with pytest.raises(LakehouseError, match=problem) as error:
+            read_properties(str(file))
+        assert "canary" not in str(error.value)
+
+
+def test_secrets_open_the_broker_and_are_shown_nowhere(
+    lakehouse: Lakehouse,
+    broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    broker.create("secret.public.orders")
+    broker.produce(of("secret", created(10, id=1)))
+    file = tmp_path / "client.properties"
+    properties = {**broker.client_properties, "group.id": "any", "auto.offset.reset": "latest"}
+    for password in ("canary-of-the-reader", "canary-that-is-wrong"):
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        file.write_text(text.replace("canary-of-the-reader", password))
+        given = {"KAFKA": broker.secured, "TOPICS": "secret.*", "SYSTEM": "secret", "KAFKA_CONFIG": str(file)}
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        status = lakehouse._run.main()
+        output = capfd.readouterr()
+        if password == "canary-of-the-reader":
+            assert status == 0 and "secret: 1 new records\n" in output.out
+        else:
+            assert status == 1 and "Authentication failed" in output.err and output.err.strip().count("\n") == 0
+        assert "canary" not in output.out + output.err
+
+    shown = [path for path in lakehouse.project.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
+    assert shown == []
+
+
+def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.create("short.public.orders")
+    for name, value in {"KAFKA": broker.servers, "TOPICS": "short.*", "SYSTEM": "short"}.items():
+        monkeypatch.setenv(name, value)
+    broker.produce(of("short", created(10, id=1)))
+    assert lakehouse._run.main() == 0
+    broker.produce(of("short", *(created(20 + n, id=20 + n) for n in range(4))))
+    broker.do("delete_records", "short.public.orders", before=3)
+
+    assert lakehouse._run.main() == 1
+    error = "Error: short.public.orders/0: offsets 1 to 2 were deleted before they were read. Their changes are missing"
+    assert error in capsys.readouterr().err
+    assert [row["id"] for row in lakehouse.rows("short.orders")] == [1, 22, 23]
+    assert lakehouse._run.main() == 0
+
+
+def test_a_run_on_a_resident_server_goes_on_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    broker.create("going.public.orders")
+    broker.create("going.public.others")
+    broker.produce(of("going", created(10, id=1), event("c", 11, {"id": 1}, table="others")))
+    checkout.up()
+    try:
+        given = {"EVENTS": "", "KAFKA": broker.servers, "TOPICS": "going.*", "SYSTEM": "going", "EVERY": "1"}
+        going = checkout.start(sys.executable, "-m", "scripts.run", **given, JAVA_HOME=os.environ.get("JAVA_HOME", ""))
+        assert going.stdout and going.stderr
+
+        def said(pattern: str) -> str:
+            for line in going.stdout or ():
+                if re.search(pattern, line):
+                    return line
+            raise AssertionError(f"{pattern}: {going.stderr and going.stderr.read()}")
+
+        said("going: 2 new records$")
+        said("Looking for new records every 1 s")
+        broker.produce(of("going", created(20, id=2)))
+        said("going: 1 new records$")
+        assert "Building 3 models" in said("Building")  # not those of the other table
+        broker.produce(of("going", created(30, id=3)))
+        said("going: 1 new records$")
+        said("Building")
+        going.send_signal(signal.SIGINT)
+        said("Stopped.")
+        assert going.wait(60) == 0 and going.stderr.read() == ""
+        status, told = checkout.module("run", **{**given, "EVERY": ""})  # builds what was stopped
+        assert status == 0 and "going: 0 new records" in told, told
+        assert checkout.rows("select id from going.orders order by 1") == ["1", "2", "3"]
+    finally:
+        checkout.module("server", "down")
