@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +17,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError
-from scripts.loader import Landed, event_files, land_files
+from scripts.kafka import Topics, add_connector, read_properties
+from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
+from scripts.setup import kafka_jars
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
 
 # System → its events. The first two are captured from real databases, the others written after the connectors' documents.
@@ -36,12 +39,13 @@ DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 
 @dataclass
 class Request:
-    """What the user asked for: a system and its events."""
+    """What the user asked for: a system and its events, in files or in topics."""
 
     system: str
-    events: str
+    events: str | Topics
     connector: str | None
     keys: dict[str, list[str]]
+    servers: str | None = None  # what several connectors of one table are
 
 
 def parse_keys(text: str) -> dict[str, list[str]]:
@@ -60,21 +64,43 @@ def parse_keys(text: str) -> dict[str, list[str]]:
 
 
 def requests(environment: dict[str, str]) -> list[Request]:
-    """The systems to load: the user's own (EVENTS and SYSTEM), else the sample systems.
+    """The systems to load: the user's own (SYSTEM with EVENTS, with KAFKA and TOPICS, or alone), else the sample systems.
 
     Raises:
-        LakehouseError: one of the two is missing.
+        LakehouseError: one of these is missing or is not of its form.
     """
-    events, system = environment.get("EVENTS", ""), environment.get("SYSTEM", "")
-    if not events and not system:
+    given = {name: environment.get(name, "") for name in ("EVENTS", "KAFKA", "TOPICS", "SYSTEM", "KAFKA_CONFIG", "EVERY")}
+    events, kafka, topics, system, config, _ = given.values()
+    if not any(given.values()):
         return [Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {})) for name, path in DEMO.items()]
-    if not events or not system:
+    if events and kafka:
+        raise LakehouseError("EVENTS and KAFKA were both given: one run reads files or topics. Run it twice with the same SYSTEM.")
+    if (kafka or topics or config) and not (kafka and topics and system):
+        missing = " and ".join(name for name in ("KAFKA", "TOPICS", "SYSTEM") if not given[name])
         raise LakehouseError(
-            "EVENTS and SYSTEM go together: make run EVENTS=<file, folder or glob> SYSTEM=<name>. "
-            f"Only {'EVENTS' if events else 'SYSTEM'} was given."
+            "KAFKA, TOPICS and SYSTEM go together: make run KAFKA=<bootstrap servers> TOPICS=<names or pattern> "
+            f"SYSTEM=<name>. There is no {missing}."
         )
+    if not system:
+        raise LakehouseError("A run needs a SYSTEM, your name for the source: make run EVENTS=<path> SYSTEM=<name>.")
     check_system(system)
-    return [Request(system, events, environment.get("CONNECTOR") or None, parse_keys(environment.get("KEYS", "")))]
+    source = Topics(kafka, topics, read_properties(config)) if kafka else events
+    connector, servers = environment.get("CONNECTOR") or None, environment.get("SERVERS") or None
+    return [Request(system, source, connector, parse_keys(environment.get("KEYS", "")), servers)]
+
+
+def seconds_between(environment: dict[str, str]) -> int:
+    """After how many seconds to look for new records again (EVERY); 0: this run is all.
+
+    Raises:
+        LakehouseError: EVERY is no positive number, or is given without KAFKA.
+    """
+    every = environment.get("EVERY", "")
+    if every and not (every.isascii() and every.isdigit() and int(every)):
+        raise LakehouseError(f"EVERY={every}: expected a number of seconds, at least 1.")
+    if every and not environment.get("KAFKA"):
+        raise LakehouseError("EVERY goes with KAFKA: a run on files ends with the files.")
+    return int(every or 0)
 
 
 class Built:
@@ -101,30 +127,49 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """Run the pipeline; the exit status is 0 if every model was built."""
+    """Run the pipeline; the exit status is 0 if every model was built and no record was deleted before it was read."""
     try:
         todo = requests(dict(os.environ))
-        files = {request.system: event_files(request.events) for request in todo}
+        every = seconds_between(dict(os.environ))
+        files = {
+            request.system: event_files(request.events) for request in todo if request.events and isinstance(request.events, str)
+        }
         dbt = threading.Thread(target=_import_dbt)  # takes seconds, as starting Spark does: both at once
         dbt.start()
         say("Starting Spark …")
         record_class_archive()
-        spark = session()
+        jars = kafka_jars() if any(isinstance(request.events, Topics) for request in todo) else []
+        spark = session(jars)
         dbt.join()
+        if jars:
+            add_connector(spark, jars)
+        lost = []
         for request in todo:
-            _land(spark, request, files[request.system], say)
-        with _only_builder(say):
-            done = [_scaffold(spark, request, say) for request in todo]
-            failed = _build(spark, [request.system for request in todo], done, say)
+            if request.events:
+                lost += _land(spark, request, files.get(request.system, []), say).lost
+            elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
+                raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
+        failed = _refresh(spark, todo, say)
         _show(spark, [request.system for request in todo], say)
+        behind = _tell_resets(spark, [request.system for request in todo], say)
+        if every:
+            if lost:
+                say(f"\nError: {_lost(lost)}")
+            return _go_on(spark, todo[0], every, bool(failed), say)
         if failed:
             say(f"\n{failed} models failed; see the messages above and {log_file()}.")
+        if failed or behind:
             return 1
+        if lost:
+            raise LakehouseError(_lost(lost))
         _next_steps(todo, say)
         return 0
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        say("\nStopped. What has landed stays; the next run goes on after it.")
+        return 130
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
         if _tells_of_a_full_disk(str(error)):
             print(f"\nError: {_full_disk()}", file=sys.stderr)
@@ -136,6 +181,40 @@ def main() -> int:
         print(f"\nError: {told}", file=sys.stderr)
         print(f"The full message is in {log_file()}.", file=sys.stderr)
         return 1
+
+
+def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
+    """Write and build the models whose tables have something new. Returns the number that failed."""
+    with _only_builder(say):
+        done = [_scaffold(spark, request, say) for request in todo]
+        return _build(spark, [request.system for request in todo], done, say)
+
+
+def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
+    """Land and build what is new every so many seconds, until Ctrl-C. What goes wrong is told, and tried again the next time."""
+    say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
+    try:
+        while True:
+            time.sleep(every - time.time() % every)
+            try:
+                landed = land_topics(spark, request.system, request.events)  # type: ignore[arg-type]
+                if landed.batches or landed.notes or landed.lost:
+                    _tell(request, landed, say)
+                if landed.lost:
+                    say(f"Error: {_lost(landed.lost)}")
+                is_behind = is_behind or bool(landed.batches)
+                if is_behind:
+                    is_behind = bool(_refresh(spark, [request], say))
+                    _tell_resets(spark, [request.system], say)
+            except LakehouseError as error:
+                say(f"Error: {error}")
+    except KeyboardInterrupt:
+        say("\nStopped. What has landed stays; the next run goes on after it.")
+        return 0
+
+
+def _lost(lost: list[str]) -> str:
+    return f"{'; '.join(lost)}. Their changes are missing: let the connector send a snapshot of these tables, and read more often."
 
 
 def _tells_of_a_full_disk(message: str) -> bool:
@@ -162,18 +241,26 @@ def _only_builder(say: Any) -> Iterator[None]:
         yield
 
 
-def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> None:
-    landed: Landed = land_files(spark, request.system, files, say)
+def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
+    if isinstance(request.events, Topics):
+        landed = land_topics(spark, request.system, request.events, say)
+    else:
+        landed = land_files(spark, request.system, files, say)
+    _tell(request, landed, say, f" in {len(files)} file(s)" if files else "")
+    return landed
+
+
+def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
     for note in landed.notes:
         say(f"{request.system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
-    invalid = f", {landed.invalid:,} lines are no records" if landed.invalid else ""
-    say(f"{request.system}: {landed.records:,} new records in {len(files)} file(s){repeated}{invalid}")
+    invalid = f", {landed.invalid:,} {'lines are no records' if where else 'are no text in UTF-8'}" if landed.invalid else ""
+    say(f"{request.system}: {landed.records:,} new records{where}{repeated}{invalid}")
 
 
 def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
     known = Built().state["batches"].get(request.system, 0)
-    done = scaffold(spark, request.system, request.connector, request.keys, known)
+    done = scaffold(spark, request.system, request.connector, request.keys, known, servers=request.servers)
     for note in done.notes:
         say(f"{request.system}: {note}")
     return done
@@ -238,8 +325,11 @@ def _dbt(arguments: list[str], say: Any) -> int:
     """Run dbt in this process and session, and say what failed and why. Returns the number of failed models."""
     from dbt.cli.main import dbtRunner
 
-    where = ["--log-level", "none", "--log-level-file", "debug", "--profiles-dir", str(PROFILES)]
+    # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
+    where = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json", "--profiles-dir", str(PROFILES)]
     result = dbtRunner().invoke([*arguments, *where, "--project-dir", str(PROJECT)])
+    if isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
     if result.exception:
         raise LakehouseError(f"dbt: {result.exception}")
     failed = 0
@@ -269,7 +359,9 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
     lines = [head]
     notes: list[str] = []
     unusable: list[str] = []
-    relations = {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark) else set()
+    relations = (
+        {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark, "monitoring") else set()
+    )
     for system in systems:
         tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
         if f"{system}__event_counts" not in relations or not tables:
@@ -327,8 +419,8 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         say("Values of these rows are not known (docs/operating.md#watching says which).")
 
 
-def _has_schema(spark: SparkSession) -> bool:
-    return any(row.namespace == "monitoring" for row in spark.sql("show namespaces").collect())
+def _has_schema(spark: SparkSession, name: str) -> bool:
+    return any(row.namespace == name for row in spark.sql("show namespaces").collect())
 
 
 def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, Any]:
@@ -342,6 +434,35 @@ def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict
         if table.model("silver", system) in there
     ]
     return {row.relation: row for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
+
+
+def _resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
+    """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
+    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    found = {}
+    for declared in declared_tables(system, PROJECT / "models").values():
+        silver = declared.model("silver", system)
+        if silver in there and declared.table.keys:
+            stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.resets')").collect()[0].value
+            if stored.startswith("{") and (resets := json.loads(stored)):
+                found[declared.table.name] = resets
+    return found
+
+
+def _tell_resets(spark: SparkSession, systems: list[str], say: Any) -> int:
+    """Say where the source's log started over. Returns the number of tables that are behind because of it."""
+    tables = 0
+    for system in systems:
+        for table, places in _resets(spark, system).items():
+            tables += 1
+            for place, (first, last, count) in places.items():
+                say(
+                    f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before them: "
+                    "the source's log started over, and the older states are shown."
+                )
+    if tables:
+        say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
+    return tables
 
 
 def _next_steps(todo: list[Request], say: Any) -> None:

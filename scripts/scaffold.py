@@ -4,6 +4,7 @@ What the events say of a table is found in `observe`; the files are plain text o
 edited by hand since is never written over.
 """
 
+import csv
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
 from scripts.schema import (
     DOCUMENT,
+    SHARD,
     TableSeen,
     columns_of_ddl,
     columns_of_values,
@@ -67,17 +69,21 @@ def scaffold(
     keys: dict[str, list[str]],
     above_batch: int,
     models: Path = PROJECT / "models",
+    servers: str | None = None,
 ) -> Scaffolded:
     """Write or update the models of the tables that have events in batches above `above_batch`.
 
     Args:
         connector: the connector to assume; None takes it from the events.
         keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
+        servers: what several connectors (`topic.prefix`) that send a table are: `shards`, or `one` log under several names.
 
     Raises:
         LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
-            is not what the table has or had. No file is written then.
+            is not what the table has or had; several connectors send a table. No file is written then.
     """
+    if servers not in (None, "one", "shards"):
+        raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
     done = Scaffolded()
     known = declared_tables(system, models)
     used = set[str]()
@@ -86,6 +92,8 @@ def scaffold(
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
+    for table in seen:
+        wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
     for table in seen:
         declared = known.get(table.identity)
@@ -106,6 +114,7 @@ def scaffold(
         else:
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
+    _declare_epochs(system, known, models, done)
     done.notes += _unmodelled(spark, system, known, above_batch)
     unused = set(keys) - used
     if unused:
@@ -135,6 +144,32 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
             f"instance KEYS='{seen.name}={','.join(other[-1])}'; a table whose key changes is built anew."
         )
+
+
+def _name_shards(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], servers: str | None) -> list[str]:
+    """Give a table of several connectors a column that names them, if they are shards. Returns the key that is wanted then.
+
+    Raises a `LakehouseError` where nobody said what they are: positions of two logs cannot be compared, and rows of two shards
+    may have the same key.
+    """
+    known = declared.table if declared else None
+    seen.servers |= known.servers if known else set()
+    shard = known.shard if known else None
+    if shard is None and (len(seen.servers) < 2 or known and seen.servers == known.servers or servers == "one"):
+        return wanted
+    if shard is None and servers is None:
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: its events are of the connectors {' and '.join(sorted(seen.servers))} "
+            "(topic.prefix). If they are shards, say SERVERS=shards: a column `shard` becomes part of the key. If they read one "
+            "log, one after the other, say SERVERS=one. Else give the events of each a SYSTEM of their own."
+        )
+    if seen.connector == "mongodb":
+        raise LakehouseError(f"SERVERS: {seen.name} is a collection; give the events of each connector a SYSTEM of their own.")
+    taken = {name.lower() for name in (*seen.columns, *(known.columns if known else ()))}
+    column = shard or ("shard" if "shard" not in taken else "_shard")
+    seen.columns = {column: SHARD, **seen.columns}
+    unsharded = wanted or ([] if shard else known.keys if known else seen.keys)
+    return [column, *unsharded] if unsharded else []
 
 
 def _other_keys(keys: list[list[str]], known: list[list[str]]) -> list[list[str]]:
@@ -185,6 +220,7 @@ class Declared:
     relation: str
     table: TableSeen
     routed: bool = False  # whether its staging model reads the events model of the system
+    epochs: list[dict[str, Any]] = field(default_factory=list)  # of its topics, as seeds/cdc_epochs.csv declares them
 
     def model(self, layer: str, system: str) -> str:
         return {"staging": "stg_", "silver": "", "live": "live_"}[layer] + f"{system}__{self.relation}"
@@ -205,8 +241,10 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
                     meta["keys"],
                     meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
                     "declared",
+                    set(meta.get("servers", [])),
                 )
-                found[table.identity] = Declared(path.stem.removeprefix(f"{system}__"), table, meta.get("routed", False))
+                relation = path.stem.removeprefix(f"{system}__")
+                found[table.identity] = Declared(relation, table, meta.get("routed", False), meta.get("epochs", []))
     return found
 
 
@@ -223,6 +261,53 @@ def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, do
         elif done.written:
             told = f"events = ref('{system}__events') and routed = true" if wanted else f"events = source('bronze', '{system}')"
             done.notes.append(f"{declared.table.name}: its models were edited by hand; its staging model should have {told} now")
+
+
+def epochs_of(system: str, seeds: Path) -> list[dict[str, Any]]:
+    """The epochs that `cdc_epochs.csv` declares for a system: from which offset of a partition on the source's log is another one.
+
+    Raises:
+        LakehouseError: a line is not of the form system, topic, partition, from_offset, epoch, or says nothing new.
+    """
+    path = seeds / "cdc_epochs.csv"
+    if not path.exists():
+        return []
+    found: list[dict[str, Any]] = []
+    with path.open(encoding="utf-8", newline="") as lines:
+        reader = csv.DictReader(lines, strict=True)
+        expected = ["system", "topic", "partition", "from_offset", "epoch"]
+        if reader.fieldnames != expected:
+            raise LakehouseError(f"{path}: the first line is {reader.fieldnames}; expected {','.join(expected)}.")
+        for row in reader:
+            numbers = [str(row[name] or "").strip() for name in expected[2:]]
+            if not all(number.isdecimal() for number in numbers) or not 1 <= int(numbers[2]) <= 9999 or None in row:
+                raise LakehouseError(
+                    f"{path}, line {reader.line_num}: expected {','.join(expected)}, with a partition and an offset from 0 and an "
+                    f"epoch from 1 to 9999; found {','.join(str(value) for value in row.values())}."
+                )
+            partition, from_offset, epoch = map(int, numbers)
+            if row["system"] == system:
+                found.append({"topic": row["topic"], "partition": partition, "from_offset": from_offset, "epoch": epoch})
+    return found
+
+
+def _declare_epochs(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
+    epochs = epochs_of(system, models.parent / "seeds")
+    for declared in known.values():
+        wanted = [epoch for epoch in epochs if epoch["topic"] in declared.table.topics]
+        if declared.epochs == wanted:
+            continue
+        if not _is_untouched(system, declared, models):
+            done.notes.append(
+                f"{declared.table.name}: its models were edited by hand; its staging model should have epochs = {wanted} now"
+            )
+            continue
+        declared.epochs = wanted
+        done.notes.append(f"{declared.table.name}: epochs changed; the table is built anew")
+        _write(system, declared, models, done)
+    unused = {epoch["topic"] for epoch in epochs}.difference(*(declared.table.topics for declared in known.values()))
+    if unused:
+        done.notes.append(f"seeds/cdc_epochs.csv names {', '.join(sorted(unused))}, which is no topic of a table")
 
 
 def _sharing_topics(tables: list[Declared]) -> list[Declared]:
@@ -244,10 +329,13 @@ def _can_be_routed(declared: Declared, other: Declared) -> bool:
     return not names_topic and are_alike(declared.table.connector, other.table.connector)
 
 
+PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
+# What stands before the payload; all of a value that has none. Searching the text for it is most of what `observe` costs.
+HEAD = "substring_index(value, '\"payload\":', 1)"
 # A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
 HAS_SCHEMA = r"""(
-    (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
-    and contains(value, '"payload":')
+    octet_length(head) < octet_length(value)
+    and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
 )"""
 # Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 WITHOUT_ROW = """(
@@ -268,31 +356,46 @@ def observe(
             rejected there.
     """
     rows = spark.table(f"bronze.`{system}`").where(f"batch > {above_batch} and value is not null")
+    rows = rows.withColumns({"head": F.expr(HEAD), "place": F.coalesce("line", "offset")})
     shapes = _shapes(rows, HAS_SCHEMA)
-    events = [(row.topic, row.value, row.key) for row in shapes if row.value is not None]
+    events = [(row.topic, row.value, row.key) for row in shapes]
     # A schema block of MongoDB does not tell the fields of the documents: these values are read one by one too.
-    documents = sorted({row.topic for row in shapes if row.topic and "io.debezium.connector.mongo" in (row.value or "")})
+    documents = sorted({row.topic for row in shapes if row.topic and "io.debezium.connector.mongo" in row.value})
     if documents:
         events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(documents)), "false")]
     for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in documents}, key=str):
         of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in documents else f"not {HAS_SCHEMA}")
-        events += [(topic, row.value, row.key) for row in of_topic.select("value", "key").limit(SAMPLE_ROWS).collect()]
+        sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
+        events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
     return _tables(events, connector, system, modelled or set())
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """A value and a key of each topic and shape, in the order of landing: a shape of a schema block, else of names in an image."""
+    """The first record with a row of each topic and shape, in the order of landing: a shape of a schema block, else of names.
+
+    First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
+    """
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
     images = ("$.after", "$.payload.after", "$.payload.data")
     image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
-    shape = f"if(has_schema, substring_index(value, {member}, 1), cast(json_object_keys({image}) as string))"
-    shapes = rows.withColumn("has_schema", F.expr(has_schema)).groupBy(
-        "topic", "has_schema", F.expr(f"xxhash64({shape}, {key_shape})")
-    )
-    value = F.expr(f"any_value(if(has_schema and {WITHOUT_ROW}, null, value), true) as value")
-    place = F.expr("min(struct(batch, file, line)) as place")
-    return sorted(shapes.agg(value, F.expr("any_value(key, true) as key"), place).collect(), key=lambda row: row.place)
+    shape = f"xxhash64(if(has_schema, head, cast(json_object_keys({image}) as string)), {key_shape})"
+    rows = rows.withColumn("has_schema", F.expr(has_schema))
+    first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
+    streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
+    first: dict[Any, Any] = {}
+    for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
+        first.setdefault((row.topic, row.has_schema, row.shape), row)
+
+    wanted = F.broadcast(rows.sparkSession.createDataFrame(list(first.values()), streams.schema))
+    there = rows.drop("has_schema").where(F.col("batch").isin({row.batch for row in first.values()}))
+    found = there.join(wanted, [there[name].eqNullSafe(wanted[name]) for name in PLACE])
+    found = found.select(*(there[name] for name in (*PLACE, "value", "key")), "has_schema")
+    return sorted(found.collect(), key=_order_of_landing)
+
+
+def _order_of_landing(row: Any) -> Any:
+    return row.batch, row.file or "", row.place, row.partition or 0, row.topic or ""
 
 
 def _tables(
@@ -332,6 +435,9 @@ def _tables(
             )
         dialects.setdefault(identity, dialect)
         table.topics.add(topic)
+        source = payload.get("source")
+        if isinstance(source, dict) and isinstance(source.get("name"), str):
+            table.servers.add(source["name"])
         table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
         columns = dialect.described(value.get("schema"))
         if columns:
@@ -447,10 +553,13 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         told = ",".join(other_keys[0])
         done.notes.append(f"{table.name}: its messages have a key now; KEYS='{table.name}={told}' makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
+    if seen.servers != table.servers:
+        table.servers = seen.servers
+        _write_properties(system, declared, models)
     if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
         return
     as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
-    before = Declared(declared.relation, as_seen, declared.routed)
+    before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
     if not _is_untouched(system, before, models):
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
@@ -487,6 +596,12 @@ def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> N
         stale.unlink()
 
 
+def _write_properties(system: str, declared: Declared, models: Path) -> None:
+    for name, text in render(system, declared).items():
+        if name.endswith(".yml"):
+            (models / name).write_text(text, encoding="utf-8")
+
+
 def render(system: str, declared: Declared) -> dict[str, str]:
     """The files of a table below `models/`: path → text."""
     table = declared.table
@@ -494,6 +609,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
     names = "\n".join(f"        {_text(name)}," for name in table.columns)
     types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in table.columns.items())
     events = f"ref('{system}__events')" if declared.routed else f"source('bronze', '{system}')"
+    further = ("    routed = true,\n" if declared.routed else "") + _epochs(declared)
     files = {
         f"staging/{system}/{staging}.sql": (
             "{{ debezium_changes(\n"
@@ -502,7 +618,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
             f"    connector = {_text(table.connector)},\n"
             f"    table = {_list(table.identity)},\n"
             f"    keys = {_list(table.keys)},\n"
-            f"    columns = {{\n{types}\n    }},\n" + ("    routed = true,\n" if declared.routed else "") + ") }}\n"
+            f"    columns = {{\n{types}\n    }},\n{further}) }}}}\n"
         )
     }
     if table.keys:
@@ -523,6 +639,17 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         )
     files[f"silver/{system}/{silver}.yml"] = _properties(system, declared)
     return files
+
+
+def _epochs(declared: Declared) -> str:
+    if not declared.epochs:
+        return ""
+    lines = "".join(
+        f"        {{'topic': {_text(epoch['topic'])}, 'partition': {epoch['partition']}, 'from_offset': {epoch['from_offset']}, "
+        f"'epoch': {epoch['epoch']}}},\n"
+        for epoch in declared.epochs
+    )
+    return f"    epochs = [\n{lines}    ],\n"
 
 
 def _properties(system: str, declared: Declared) -> str:
@@ -553,8 +680,12 @@ def _properties(system: str, declared: Declared) -> str:
     }
     if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
         meta["message_keys"] = [list(key) for key in table.message_keys]
+    if table.servers:
+        meta["servers"] = sorted(table.servers)
     if declared.routed:
         meta["routed"] = True
+    if declared.epochs:
+        meta["epochs"] = declared.epochs
     records = "record of" if declared.routed else "record of the topics of"
     staging_model = {
         "name": staging,
@@ -574,6 +705,7 @@ def _properties(system: str, declared: Declared) -> str:
         silver_model["data_tests"] = [
             {"unique_key": {"arguments": {"columns": list(table.keys)}}},
             {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
+            {"no_log_reset": {"arguments": {"source_table": source_name}}},
         ]
         models.append(
             {
@@ -645,6 +777,10 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+def _bronze_columns() -> dict[str, str]:
+    return dict(re.findall(r"(\w+) \S.* comment '(.*)'", BRONZE_COLUMNS))
+
+
 def _described(columns: dict[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "description": text} for name, text in columns.items()]
 
@@ -669,7 +805,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
                     {
                         "name": system,
                         "description": f"All records of system `{system}`, of all its topics.",
-                        "columns": _described(dict(re.findall(r"(\w+) \S.* comment '(.*)'", BRONZE_COLUMNS))),
+                        "columns": _described(_bronze_columns()),
                     }
                 ],
             }
@@ -712,6 +848,7 @@ def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, 
     topics = sorted(set[str]().union(*(table.topics for table in routed)))
     materialized = "materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg'"
     columns = {
+        **{name: told for name, told in _bronze_columns().items() if name != "error"},
         "source_table": "The table that the record names, as a JSON array of names; NULL where it names none.",
         "kind": "What a record is that names no table.",
         "error": "Why a record that names no table cannot be used.",
@@ -719,7 +856,7 @@ def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, 
     properties = {
         "name": f"{system}__events",
         "description": f"The records of the topics of system `{system}` that carry several tables, each with its table.",
-        "columns": [{"name": name, "description": description} for name, description in columns.items()],
+        "columns": _described(columns),
     }
     return {
         f"{path}.sql": (

@@ -78,11 +78,17 @@ class TableSeen:
     keys: list[str] = field(default_factory=list)
     message_keys: list[list[str]] = field(default_factory=list)  # the sets of columns that messages are keyed by
     types_from: str = ""  # schema block, DDL records, values
+    servers: set[str] = field(default_factory=set)  # names of the connectors (`topic.prefix`) that sent its events
     tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
 
     @property
     def name(self) -> str:
         return ".".join(self.identity)
+
+    @property
+    def shard(self) -> str | None:
+        """The column that names the shard, where the table has one."""
+        return next((name for name, kind in self.columns.items() if kind == SHARD), None)
 
 
 def column_type(schema: Any, nesting: int = 0) -> str:
@@ -169,6 +175,7 @@ class BsonKind(str):
     """A BSON type, in place of a value of it."""
 
 
+SHARD = "shard"  # the type of a column that names the connector which sent the event
 DOCUMENT = "Bson(document)"  # the type of a column that is the whole document
 # Members of the objects that stand for a value in extended JSON.
 BSON_KINDS = {

@@ -5,6 +5,7 @@
         'source': ['connector', 'keyspace', 'table', 'snapshot', 'ts_ms', 'ts_us'],
         'before': 'after',
         'op': _cassandra_op(),
+        'is_log': false,
         'position': sortable_number('try_cast(_event.payload.source.ts_us as decimal(20, 0))', 20),
         'ties': 'deletes_last',
         'table': ['_event.payload.source.keyspace', '_event.payload.source.table'],

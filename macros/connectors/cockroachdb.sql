@@ -24,7 +24,7 @@
 -#}
 {% macro _cockroachdb_position() -%}
     {%- set time = 'coalesce(_event.payload.source.mvcc_timestamp, _event.payload.source.ts_hlc)' -%}
-    if({{ time }} is null, '', {{ let('try_cast(' ~ time ~ ' as decimal(30, 10))', 'n', sortable_number('n', 31)) }})
+    if({{ time }} is null, '', translate({{ let('try_cast(' ~ time ~ ' as decimal(30, 10))', 'n', sortable_number('n', 31)) }}, '.', ''))
 {%- endmacro %}
 
 

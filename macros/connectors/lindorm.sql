@@ -7,6 +7,7 @@
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'namespace', 'table', 'ts_ms'],
         'snapshot': "if(lower(_event.payload.op) = 'r', 'true', 'false')",
+        'is_log': false,
         'position': 'concat('
             ~ let('try_cast(' ~ source ~ '.ts_ms as decimal(20, 0))', 'n', sortable_number('n', 20)) ~ ', '
             ~ let('try_cast(_event.payload.ts_ms as decimal(20, 0))', 'n', sortable_number('n', 20)) ~ ')',

@@ -5,26 +5,33 @@
     JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
     exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
 -#}
-{% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false) -%}
+{% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[]) -%}
 
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, table, keys, columns, routed) -%}
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
-    {%- for type in columns.values() -%}
-        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index)) -%}
+    {#- What the rows hold, without a column that names the shard. #}
+    {%- set of_row, row_keys = {}, [] -%}
+    {%- for name, type in columns.items() -%}
+        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index, is_shard=type == 'shard')) -%}
+        {%- do of_row.update({name: type}) if type != 'shard' -%}
     {%- endfor -%}
+    {%- for name in keys if name in of_row -%} {%- do row_keys.append(name) -%} {%- endfor -%}
+    {%- if of_row | length < columns | length and 'name' not in c.source -%}
+        {%- do c.update({'source': c.source + ['name']}) -%}
+    {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
 with records as (
 
     select *
     from {{ events }}
-    where topic in ({{ _literals(topics) }}) {{- ' and ' ~ _is_of_table(table) if routed }}
+    where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
 
 ),
 
-{{ parsed_events(envelope_schema(c, keys, columns)) }},
+{{ parsed_events(envelope_schema(c, row_keys, of_row)) }},
 
 {%- if c.form == 'document' %}
 
@@ -57,14 +64,14 @@ changes as (
         _event_op as _op,
         {%- endif %}
         {%- if keys and c.form != 'document' %}
-        if({{ '_op' if has_two_halves else '_event_op' }} = 'd', from_json(key, {{ literal(_key_schema(keys, columns)) }}), null) as _key
+        if({{ '_op' if has_two_halves else '_event_op' }} = 'd', from_json(key, {{ literal(_key_schema(row_keys, of_row)) }}), null) as _key
         {%- else %}
         null as _key
         {%- endif %}
     from opened
     {%- if has_two_halves %}
     lateral view inline(if(
-        _event_op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}),
+        _event_op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}),
         array(named_struct('op', 'd', 'is_old', true), named_struct('op', 'u', 'is_old', false)),
         array(named_struct('op', _event_op, 'is_old', false))
     )) as _op, _is_old_half
@@ -80,12 +87,12 @@ images as (
         {% if c.form == 'document' -%}
         {{ _document_value(c, name, types[loop.index0], _is_whole_document(columns[name]), keys) }}
         {%- else -%}
-        {{ _image_value(c, name, types[loop.index0], keys, has_two_halves) }}
+        {{ _image_value(c, name, types[loop.index0], row_keys, has_two_halves) }}
         {%- endif %} as _image_{{ loop.index }},
         {%- endfor %}
         {{ _kind(c, table, keys) }} as _kind,
         concat(
-            '0000.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
+            {{ _epoch(epochs) }}, '.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
             {%- if c.ties != 'topic' %}
             if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
             {%- endif %}
@@ -113,7 +120,7 @@ judged as (
 
     select
         *,
-        {{ _reject_reason(c, columns, types, keys) }} as _reject_reason,
+        {{ _reject_reason(c, columns, types, keys, row_keys) }} as _reject_reason,
         {{ _omitted_columns(c, names, types, keys) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
     from rows
@@ -146,6 +153,23 @@ from judged
     coalesce(
         concat({{ records }}.topic, '/', {{ records }}.partition, '/', {{ records }}.offset), concat({{ records }}.file, ':', {{ records }}.line)
     )
+{%- endmacro %}
+
+
+{#-
+    The epoch of a record: the greatest one that is declared for its partition at its offset or before it, else 0. What the
+    source logged after it started over sorts after all that it logged before.
+-#}
+{% macro _epoch(epochs) -%}
+    {%- if not epochs -%} '0000' {%- else -%}
+    case
+        {%- for declared in epochs | sort(attribute='epoch', reverse=true) %}
+        when topic = {{ literal(declared.topic) }} and partition = {{ declared.partition | int }} and offset >= {{ declared.from_offset | int }}
+            then '{{ '%04d' % declared.epoch }}'
+        {%- endfor %}
+        else '0000'
+    end
+    {%- endif -%}
 {%- endmacro %}
 
 
@@ -302,7 +326,9 @@ parsed as (
 -#}
 {% macro _image_value(c, name, type, keys, has_two_halves) -%}
     {%- set after = _member(c, 'after', name, type.json, keys) -%}
-    {%- if name in keys -%}
+    {%- if type.is_shard -%}
+        _event.payload.source.name
+    {%- elif name in keys -%}
         {%- set before = _old_key_value(c, name, type.json, keys) -%}
         {%- set found = [_key_value(c, name, type, keys), before] -%}
         {%- set old = 'coalesce(' ~ (found | reverse if c.key else found) | join(', ') ~ ')' -%}
@@ -388,7 +414,7 @@ parsed as (
 
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
-{% macro _reject_reason(c, columns, types, keys) -%}
+{% macro _reject_reason(c, columns, types, keys, row_keys) -%}
     {%- set names = columns.keys() | list -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
@@ -406,6 +432,9 @@ parsed as (
         when size(array_except(_left_out, array({{ _literals(names) }}))) > 0 then 'unknown_left_out_column'
         {%- endif %}
         when _position is null then 'no_position'
+        {%- if types | selectattr('is_shard') | list %}
+        when _op = 't' then 'truncate_of_a_shard'
+        {%- endif %}
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
@@ -425,7 +454,7 @@ parsed as (
         when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update'
         {%- endif %}
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
-        when _op = 'u' and ({{ _key_has_changed(c, names, types, keys) }}) then 'key_changed_in_update'
+        when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'
         {%- endif %}
         {%- set inexact = _inexact_columns(c, names, types, keys) %}
         {%- if inexact %}
@@ -535,6 +564,9 @@ parsed as (
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
+    {%- if 'shard' in columns.values() and (c.form == 'document' or (columns.values() | list).count('shard') > 1) -%}
+        {%- do problems.append('a table of rows has one column of type shard at most, a table of documents none') -%}
+    {%- endif -%}
     {%- if c.document_key and keys and keys != [c.document_key[1]] -%}
         {%- do problems.append("keys is " ~ keys ~ "; a document is identified by ['" ~ c.document_key[1] ~ "']") -%}
     {%- endif -%}

@@ -17,7 +17,7 @@ with records as (
 
     select *
     from {{ events }}
-    where topic in ({{ _literals(topics) }}) and {{ _batches('batch', bounds.above, bounds.up_to) }}
+    where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
 
 ),
 
@@ -95,7 +95,7 @@ from told
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
     {%- set snapshot = none if is_new else run_query("select snapshot_id from " ~ existing ~ ".refs where name = 'main'").rows[0][0] -%}
-    {%- set above = 0 if is_new else merged_batch(existing, 'batch') -%}
+    {%- set above = 0 if is_new else merged_up_to(existing, 'batch').batch -%}
     {%- set up_to = newest_batch(events | string) -%}
     {%- set bounds = {
         'keys': [],

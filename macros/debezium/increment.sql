@@ -42,9 +42,14 @@
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
+    - records, is_log: what staging reads, and whether its positions are those of a log,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
+    - truncated_by: its event, the time of it as text, and its batch; none where there is none,
     - is_truncated: whether the new events hold a truncate,
-    - has_partial: whether some of them leave out values.
+    - has_partial: whether some of them leave out values,
+    - oldest: the least place in the log of the new changes,
+    - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
+    - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
@@ -61,7 +66,8 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
-    {%- set above = 0 if is_new else merged_batch(existing, '_cdc_batch') -%}
+    {%- set merged = {'batch': 0, 'position': ''} if is_new else merged_up_to(existing, '_cdc_batch') -%}
+    {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
         'keys': keys,
@@ -74,8 +80,15 @@
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
+        'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'is_truncated': false,
         'has_partial': false,
+        'records': source.relation,
+        'is_log': source.is_log,
+        'oldest': none,
+        'merged_position': merged.position,
+        'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
+        'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
     } -%}
     {%- if bounds.has_new -%}
         {%- do _cache_new_changes(bounds) -%}
@@ -91,14 +104,26 @@
         'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key) from ' ~ bounds.changes
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
-    {%- set found = run_query(count_changes_sql(new_changes_name(), ', max(_cdc_position), count(_cdc_omitted)')) -%}
+    {%- set further = [
+        'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
+        'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
+    ] -%}
+    {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
+    {%- set newest = [] -%}
     {%- for row in found.rows -%}
         {%- do bounds.counts.append(row.values()[:6] | list) -%}
-        {%- if row[1] == 'truncate' -%}
-            {%- do bounds.update({'truncated_at': [bounds.truncated_at, row[6]] | max, 'is_truncated': true}) -%}
+        {%- if row[1] == 'truncate' and row[6] > bounds.truncated_at -%}
+            {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
+        {%- endif -%}
+        {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
+        {%- if row[1] == 'change' -%}
+            {%- do bounds.update({'oldest': [bounds.oldest or row[8], row[8]] | min}) -%}
+            {%- do newest.append(row[9]) -%}
         {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
     {%- endfor -%}
+    {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
+    {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max}) -%}
 {%- endmacro %}
 
 
@@ -142,7 +167,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     - topics: those of its `meta`; none where it has none,
     - table: the names of the table in the source, of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
-    - declaration: its text.
+    - declaration: its text,
+    - is_log: whether its connector's positions are those of a log.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -154,6 +180,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         'table': meta.get('table'),
         'routed_by': parent if parent in graph.nodes and graph.nodes[parent].config.get('incremental_strategy') == 'debezium_merge' else none,
         'declaration': staging.raw_code,
+        'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
     }) }}
 {%- endmacro %}
 
@@ -174,7 +201,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
             ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return(routed.up_to if routed else merged_batch(source.relation, 'batch')) }}
+    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch').batch) }}
 {%- endmacro %}
 
 
@@ -245,11 +272,12 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#-
-    The newest batch that a silver table has merged: stored with the commit of the merge as a property of its
-    snapshot; after a rollback the snapshots that it took back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest batch in the
-    table counts: it may be lower, and reading an event again changes nothing.
+    What a table has merged: `batch`, the newest one, and `position`, the greatest place in the source's log, which only silver
+    has. Both are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
+    back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest ones in the table
+    count: they may be lower, and reading an event again changes nothing.
 -#}
-{% macro merged_batch(relation, batch) -%}
+{% macro merged_up_to(relation, batch) -%}
     {%- set property = batch_property(relation) -%}
     {%- set stored = run_query(
         "select max_by(summary['" ~ property ~ "'], committed_at) from " ~ relation ~ ".snapshots"
@@ -257,9 +285,17 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         ~ " (select snapshot_id from " ~ relation ~ ".history where is_current_ancestor)"
     ).rows[0][0] -%}
     {%- if stored is none -%}
-        {%- set stored = run_query('select max(' ~ batch ~ ') from ' ~ relation).rows[0][0] -%}
+        {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
+        {%- set greatest = run_query('select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation).rows[0] -%}
+        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or ''}) }}
     {%- endif -%}
-    {{ return((stored or 0) | int) }}
+    {{ return({'batch': stored.partition(' ')[0] | int, 'position': stored.partition(' ')[2]}) }}
+{%- endmacro %}
+
+
+{#- The place of a change in the source's log: its position without what tells apart the records of one place. -#}
+{% macro log_position() -%}
+    {{ return("substring_index(_cdc_position, '.', 2)") }}
 {%- endmacro %}
 
 

@@ -5,7 +5,7 @@
     - tables: name of the source's table → its staging model and its silver model.
 
     What a silver model counted in this run, when it parsed its new changes, is taken from there; the rest is counted
-    in staging. The rows are merged by table and batch, so counting a batch again changes nothing.
+    in staging. The rows of a batch replace those that it had, so counting it again changes nothing.
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
@@ -16,15 +16,15 @@ select
     cast(kind as string) as kind,
     cast(op as string) as op,
     cast(reject_reason as string) as reject_reason,
-    cast(events as bigint) as events,
-    cast(newest_change_at as timestamp) as newest_change_at
+    cast(sum(events) as bigint) as events,
+    cast(max(newest_change_at) as timestamp) as newest_change_at
 from (
     {%- for table, models in tables.items() %}
     {%- set found = _counted_in_this_run(bounds, table, models) -%}
     {%- if found %}
-    {%- if found.counts %}
+    {%- if found.uncounted %}
     select {{ literal(table) }} as source_table, * from values
-        {%- for row in found.counts %}
+        {%- for row in found.uncounted %}
         ({{ row[0] }}, {{ _literal_or_null(row[1]) }}, {{ _literal_or_null(row[2]) }}, {{ _literal_or_null(row[3]) }}, {{ row[4] }}, {{ _literal_or_null(row[5]) }}){{ ',' if not loop.last }}
         {%- endfor %}
         as counted (batch, kind, op, reject_reason, events, newest_change_at)
@@ -39,6 +39,8 @@ from (
     {%- endfor %}
     {{ _count_other_records(events, bounds) }}
 ) as counts
+{#- Records of no table are found in bronze and in the events models: the same kind may come from both. #}
+group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
 
@@ -68,7 +70,7 @@ from (
         from {{ events }}
         where
             {{ _uncounted(bounds, none, 'batch') }}
-            {% if bounds.topics -%} and (topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
+            {% if bounds.topics -%} and (error is not null or topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
     ) as records
     group by batch, kind, error
     {%- for routed in bounds.routed %}
@@ -113,14 +115,16 @@ from (
 {%- endmacro %}
 
 
-{#- What the silver model of a table counted in this run, where that is all there is to count; else none. -#}
+{#- What the silver model of a table counted in this run (`uncounted`), where all there is to count is among it; else none. -#}
 {% macro _counted_in_this_run(bounds, table, models) -%}
     {%- set above = bounds.above if table in bounds.known else 0 -%}
     {#- A copy: models that run at the same time add theirs. #}
     {%- for found in graph.get('debezium_bounds', {}).copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
             {%- do bounds.rebuilt.append(table) if found.is_new -%}
-            {{ return(found) }}
+            {%- set uncounted = [] -%}
+            {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
+            {{ return({'uncounted': uncounted}) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}
@@ -162,7 +166,7 @@ from (
         'unrouted': [],
         'named': [],
         'is_new': existing is none,
-        'above': merged_batch(existing, 'batch') if existing else 0,
+        'above': merged_up_to(existing, 'batch').batch if existing else 0,
         'up_to': newest_batch(events | string),
         'known': [],
         'rebuilt': [],
@@ -205,14 +209,14 @@ from (
     - tables: name of the source's table → its staging model and its silver model.
 
     What a silver model counted in this run tells which tables have such records; only their staging is read, once more.
-    The rows are merged by table and record. Those of a table that was built anew are replaced: after a fix they are gone.
+    The rows are merged by table, record and batch: a line of a file that was replaced is another record. Those of a table that was built anew are replaced: after a fix they are gone.
 -#}
 {% macro debezium_rejected_events(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
-    {%- do bounds.update({'merged_by': ['source_table', 'event_id'], 'compared': 'reason'}) -%}
+    {%- do bounds.update({'merged_by': ['source_table', 'event_id', 'batch'], 'compared': 'reason'}) -%}
     {%- for table, models in tables.items() %}
     {%- set found = _counted_in_this_run(bounds, table, models) -%}
-    {%- if not found or found.counts | selectattr(3) | list %}
+    {%- if not found or found.uncounted | selectattr(3) | list %}
 select
     {{ literal(table) }} as source_table,
     rejected._cdc_reject_reason as reason,
@@ -224,7 +228,7 @@ from (
     select _cdc_reject_reason, _cdc_event_id, _cdc_batch
     from {{ models[0] }}
     where
-        {{ _batches('_cdc_batch', found.above, found.up_to) if found else _uncounted(bounds, table, '_cdc_batch') }}
+        {{ _uncounted(bounds, table, '_cdc_batch') }}
         and _cdc_reject_reason is not null
 ) as rejected
 inner join {{ events }} as records
@@ -237,11 +241,11 @@ union all
 select
     cast(null as string) as source_table,
     error as reason,
-    concat(file, ':', line) as event_id,
+    {{ _record_id('records') }} as event_id,
     batch,
     key,
     coalesce(value, make_valid_utf8(cast(raw as string))) as value
-from {{ events }}
+from {{ events }} as records
 where error is not null and {{ _uncounted(bounds, none, 'batch') }}
 {%- for routed in bounds.routed %}
 union all

@@ -44,7 +44,7 @@
 
 
 {% macro _create_silver(bounds) -%}
-    {%- do _store_with_next_commit(bounds.up_to) -%}
+    {%- do _store_with_next_commit(bounds) -%}
     {%- call statement('main') -%}
         create or replace table {{ this }}
         using iceberg
@@ -59,7 +59,9 @@
             {%- else %}
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             'cdc.declaration' = {{ literal(bounds.declaration) }},
-            'cdc.truncated-at' = {{ literal(bounds.truncated_at) }}
+            'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
+            'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
+            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -75,13 +77,20 @@
 {%- endmacro %}
 
 
-{#- Counts are merged by table and batch; those of a table that was built anew replace all that it had. -#}
+{#-
+    The rows of new batches replace what there is of these, which is nothing unless two runs counted them at once. Where tables
+    came or changed, older batches are counted too: rows are merged, and those of a table that was built anew replace all that it had.
+-#}
 {% macro _merge_counts(bounds) -%}
     {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
-        {%- do _store_with_next_commit(bounds.up_to) -%}
+        {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
+            {%- if not bounds.rebuilt and not bounds.is_behind %}
+            insert into {{ this }} replace where batch > {{ bounds.above }}
+            {{ sql }}
+            {%- else %}
             merge into {{ this }} as stored
             using ({{ sql }}) as counted
             on {% for name in bounds.merged_by -%}
@@ -94,6 +103,7 @@
             {%- endif %}
             {%- if bounds.is_behind %}
             when not matched by source and stored.source_table is null then delete
+            {%- endif %}
             {%- endif %}
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
@@ -108,11 +118,16 @@
     {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
-        {%- if bounds.is_truncated -%}
+        {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
             {%- do _store_with_next_commit(none) -%}
-            {%- do _truncate_silver(bounds.truncated_at, bounds.get('keys'), bounds.get('columns')) -%}
         {%- endif -%}
-        {%- do _store_with_next_commit(bounds.up_to) -%}
+        {%- if bounds.resets != bounds.known_resets -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
+        {%- endif -%}
+        {%- if bounds.is_truncated -%}
+            {%- do _truncate_silver(bounds) -%}
+        {%- endif -%}
+        {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
             {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
@@ -145,26 +160,32 @@
 
 
 {#- Rows older than a truncate are gone; a column whose write is older than it has no value any more. -#}
-{% macro _truncate_silver(position, keys, columns) -%}
-    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ literal(position) ~ ")") -%}
-    {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ literal(position)) -%}
-    {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ literal(position) ~ '))'] -%}
-    {%- for name in columns if name not in keys -%}
-        {%- do assignments.append(
-            quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ literal(position) ~ ', null, ' ~ quoted(name) ~ ')'
-        ) -%}
+{% macro _truncate_silver(bounds) -%}
+    {%- set position = literal(bounds.truncated_at) -%}
+    {%- do run_query(
+        "alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ position
+        ~ ", 'cdc.truncated-by' = " ~ literal(tojson(bounds.truncated_by)) ~ ")"
+    ) -%}
+    {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position) -%}
+    {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ position ~ '))'] -%}
+    {%- for name in bounds.get('columns') if name not in bounds.get('keys') -%}
+        {%- do assignments.append(quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ position ~ ', null, ' ~ quoted(name) ~ ')') -%}
     {%- endfor -%}
     {%- do run_query(
-        'update ' ~ this ~ ' set ' ~ assignments | join(', ')
-        ~ ' where exists(map_values(_cdc_held), held -> held < ' ~ literal(position) ~ ')'
+        'update ' ~ this ~ ' set ' ~ assignments | join(', ') ~ ' where exists(map_values(_cdc_held), held -> held < ' ~ position ~ ')'
     ) -%}
 {%- endmacro %}
 
 
-{#- Have the next commit of this model's table carry the batch that it merges up to; none takes it back. -#}
-{% macro _store_with_next_commit(batch) -%}
+{#- Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. -#}
+{% macro _store_with_next_commit(bounds) -%}
     {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
-    {%- do run_query('reset ' ~ setting if batch is none else 'set ' ~ setting ~ ' = ' ~ batch) -%}
+    {%- if bounds is none -%}
+        {%- do run_query('reset ' ~ setting) -%}
+    {%- else -%}
+        {%- set position = ' ' ~ bounds.merged_position if bounds.merged_position is defined else '' -%}
+        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ position) -%}
+    {%- endif -%}
 {%- endmacro %}
 
 

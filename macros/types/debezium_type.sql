@@ -49,6 +49,7 @@
     {%- elif name == 'DoubleVector' -%} {{ return(type_array('double', value)) }}
     {%- elif name == 'Bson' -%} {{ return(type_bson(value, parameters)) }}
     {%- elif name == 'any' -%} {{ return(type_any(value)) }}
+    {%- elif name == 'shard' -%} {{ return(_plain_type('string', value)) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(
             "debezium_type: unknown type '" ~ type ~ "' in model " ~ model.name ~ ".\n"

@@ -3,8 +3,8 @@
     keys = ['ROW'],
     columns = [
         'ROW',
-        'm_raw',
         's_label',
         'm_celsius',
+        'm_raw',
     ],
 ) }}

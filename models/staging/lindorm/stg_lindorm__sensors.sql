@@ -6,8 +6,8 @@
     keys = ['ROW'],
     columns = {
         'ROW': 'bytes',
-        'm_raw': 'bytes',
         's_label': 'bytes',
         'm_celsius': 'bytes',
+        'm_raw': 'bytes',
     },
 ) }}

@@ -1,0 +1,134 @@
+"""The source's log starts over: what is found, what is told, and how an epoch puts it right."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Lakehouse
+from event_factory import created, deleted, event, truncated, updated
+
+HEADER = "system,topic,partition,from_offset,epoch\n"
+
+
+@pytest.fixture
+def epochs(project: Path) -> Any:
+    """Write `seeds/cdc_epochs.csv`; it is empty again after the test."""
+    path = project / "seeds" / "cdc_epochs.csv"
+    yield lambda *lines: path.write_text(HEADER + "".join(f"{line}\n" for line in lines))
+    path.write_text(HEADER)
+
+
+def failing(lakehouse: Lakehouse, system: str) -> list[str]:
+    result = lakehouse.dbt("test", "--select", f"path:models/silver/{system},test_name:no_log_reset")
+    return sorted(str(node.message) for node in result.result if "no_log_reset" in node.node.name and str(node.status) != "pass")
+
+
+def at(offset: int, record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, "offset": offset}
+
+
+def of_table(table: str, record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, "topic": f"shop.public.{table}", "value": record["value"].replace('"table": "orders"', f'"table": "{table}"')}
+
+
+HISTORY = [at(0, created(1000, id=1, note="old")), at(1, created(1010, id=2, note="old")), at(2, updated(1020, id=1, note="older"))]
+RESTORED = [at(3, updated(300, id=1, note="new")), at(4, deleted(310, id=2)), at(5, created(320, id=3, note="new"))]
+
+
+def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
+    landings = {
+        "a": [HISTORY, RESTORED, []],
+        "b": [HISTORY + RESTORED, [], []],
+        "c": [HISTORY[:2], HISTORY[2:] + RESTORED[:1], RESTORED[1:]],
+    }
+    for number in range(3):
+        lakehouse.run("restored", [of_table(table, one) for table, parts in landings.items() for one in parts[number]])
+    for table in landings:
+        assert lakehouse.rows(f"restored.{table}", "id")[:2] == [{"id": 1, "note": "older"}, {"id": 2, "note": "old"}]
+    assert lakehouse.resets("restored") == {f"public.{table}": {f"shop.public.{table}/0": [3, 4, 2]} for table in landings}
+    messages = failing(lakehouse, "restored")
+    assert len(messages) == 3
+    assert "restored__a" in messages[0] and "public.a" in messages[0] and "2 in shop.public.a/0 from 3 to 4" in messages[0]
+
+    epochs(*(f"restored,shop.public.{table},0,3,1" for table in landings))
+    done = lakehouse.scaffold("restored")
+    assert sum("epochs changed" in note for note in done.notes) == 3
+    assert lakehouse._run._build(lakehouse.spark, ["restored"], [done], print) == 0
+    for table in landings:
+        assert lakehouse.rows(f"restored.{table}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "new"}]
+    assert lakehouse.resets("restored") == {}
+    assert failing(lakehouse, "restored") == []
+    lakehouse.run("restored", [of_table("a", at(6, updated(330, id=3, note="newer")))])
+    assert lakehouse.rows("restored.a", "id")[1] == {"id": 3, "note": "newer"}
+
+
+def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    redelivered = [at(3 + number, record) for number, record in enumerate(HISTORY)]
+    emptied = [*HISTORY, at(3, truncated(1030))]
+    below = at(4, created(300, id=7, note="new"))
+    restored_twice = [RESTORED[0], at(4, RESTORED[0]), at(5, updated(305, id=1, note="newer")), at(6, RESTORED[0])]
+    cases: dict[str, tuple[list[list[dict[str, Any]]], list[int] | None]] = {
+        "redelivered": ([HISTORY + redelivered], None),
+        "redelivered_later": ([HISTORY, redelivered], None),
+        "late": ([HISTORY[1:], HISTORY[:1]], None),
+        "before_a_truncate": ([[*HISTORY, at(4, truncated(1030)), at(3, created(1025, id=7, note="gone"))]], None),
+        "restored_twice": ([HISTORY, restored_twice], [3, 5, 2]),
+        "emptied": ([[*emptied, below]], [4, 4, 1]),
+        "emptied_before": ([emptied, [below]], [4, 4, 1]),
+    }
+    for landing in (0, 1):
+        lakehouse.run("cases", [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]])
+    wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
+    assert lakehouse.resets("cases") == wanted
+    assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
+    assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []
+
+
+def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
+    def written(offset: int, file: int, pos: int, note: str) -> dict[str, Any]:
+        source = {
+            "connector": "mysql",
+            "name": "b",
+            "db": "b",
+            "table": "t",
+            "file": f"bin.{file:06}",
+            "pos": pos,
+            "row": 0,
+            "ts_ms": offset,
+        }
+        value = {"before": None, "after": {"id": 1, "note": note}, "source": source, "op": "u", "ts_ms": offset}
+        place = {"topic": "b.b.t", "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
+        return {**place, "key": '{"id": 1}', "value": json.dumps(value)}
+
+    lakehouse.run("rebinned", [written(0, 9, 400, "old"), written(1, 10, 4, "older")])
+    lakehouse.run("rebinned", [written(2, 1, 500, "new")])
+    assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [2, 2, 1]}}
+    epochs("rebinned,b.b.t,0,2,1")
+    lakehouse.run("rebinned", [written(3, 1, 300, "late")])
+    assert lakehouse.rows("rebinned.t") == [{"id": 1, "note": "new"}]
+    assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [3, 3, 1]}}
+
+
+def test_bare_values_of_a_later_time_are_told(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    def bare(name: str, *records: dict[str, Any]) -> Path:
+        (tmp_path / name).write_text("".join(record["value"] + "\n" for record in records))
+        return tmp_path / name
+
+    later = event("u", 300, {"id": 1, "note": "new"})
+    later["value"] = later["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
+    lakehouse.run("bare_reset", bare("a.jsonl", *HISTORY), keys={"orders": ["id"]})
+    lakehouse.run("bare_reset", bare("b.jsonl", updated(1005, id=1, note="late"), later))
+    assert lakehouse.resets("bare_reset") == {"public.orders": {f"{tmp_path}/b.jsonl": [2, 2, 1]}}
+
+
+def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:
+    from scripts.errors import LakehouseError
+
+    lakehouse.run("epochs", HISTORY)
+    for rest in ("0,3,0", ",3,1", "0,-3,1", "0,1,1,1", "0,1"):
+        epochs(f"epochs,shop.public.orders,{rest}")
+        with pytest.raises(LakehouseError, match="cdc_epochs.csv, line 2"):
+            lakehouse.scaffold("epochs")
+    epochs("epochs,elsewhere,0,3,1")
+    assert any("elsewhere" in note for note in lakehouse.scaffold("epochs").notes)
