@@ -8,20 +8,23 @@ LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm model
 	models/staging/huawei models/staging/lindorm models/staging/mongodb models/staging/oracle models/staging/sqlserver models/staging/tencent \
 	models/staging/billing/stg_billing__all_types.sql models/staging/shop/stg_shop__all_types.sql
 export DBT_PROFILES_DIR := $(CURDIR)/profiles
-export EVENTS SYSTEM CONNECTOR KEYS
+export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down sql docs test lint bench clean
+.PHONY: help setup run up down sql docs test lint soak bench clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
 	@echo "make run EVENTS=<path> SYSTEM=<name>        land your own Debezium events and build their tables"
-	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …'    where the events do not say"
+	@echo "make run KAFKA=<servers> TOPICS=<names> SYSTEM=<name>     the same from topics of a Kafka"
+	@echo "         KAFKA_CONFIG=<properties file> EVERY=<seconds>   how to get in; go on until Ctrl-C"
+	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …' SERVERS=shards|one    where the events do not say"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
 	@echo "make test                                   everything that CI runs"
 	@echo "make lint                                   the part of it that needs no Spark run"
+	@echo "make soak                                   many random histories, with crashes (hours; SOAK_WORLDS=<number>)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"
 	@echo "make clean                                  remove the lakehouse and all build products"
 
@@ -62,8 +65,11 @@ lint: $(VENV)/ready
 	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 $(LINTED)
 
 test: lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
+
+soak: $(VENV)/ready
+	@SOAK_WORLDS=$${SOAK_WORLDS:-60} $(BIN)/python -m pytest tests/test_properties.py
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py

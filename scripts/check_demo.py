@@ -58,6 +58,7 @@ def main() -> int:
         problems.append("the second run changed tables or views")
     if models.strip():
         problems.append(f"the demo's models are not what the scaffold writes:\n{models}")
+    problems += dbt("seed")
     problems += dbt("test")
     problems += dbt("docs", "generate", "--static")
     page = PROJECT / "target" / "static_index.html"

@@ -17,7 +17,7 @@ SHARED = REPOSITORY.parent / "shared"
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of the project without models, and a lakehouse beside it."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("macros", "profiles", "docs"):
+    for name in ("macros", "profiles", "docs", "seeds"):
         shutil.copytree(REPOSITORY / name, folder / name)
     shutil.copy(REPOSITORY / "dbt_project.yml", folder)
     (folder / "models").mkdir()
@@ -36,21 +36,25 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Lakehouse:
     """What the tests do with a lakehouse: `make run`'s own steps, and reading tables back."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, with_kafka: bool) -> None:
         from scripts import run
+        from scripts.setup import kafka_jars
         from scripts.spark import PROJECT, session
 
         assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
         self.project = project
-        self.spark = session()
+        self.spark = session(kafka_jars() if with_kafka else [])
         self._run = run
         self.said: list[str] = []
         self._files = 0
 
-    def land(self, system: str, records: list[dict[str, Any]] | Path) -> Any:
-        """Land records (written to a new file, in their order) or the file or folder at a path."""
-        from scripts.loader import event_files, land_files
+    def land(self, system: str, records: Any) -> Any:
+        """Land records (written to a new file, in their order), the file or folder at a path, or topics."""
+        from scripts.kafka import Topics
+        from scripts.loader import event_files, land_files, land_topics
 
+        if isinstance(records, Topics):
+            return land_topics(self.spark, system, records)
         if isinstance(records, list):
             self._files += 1
             path = self.project / "events" / f"{system}-{self._files:05}.jsonl"
@@ -60,22 +64,31 @@ class Lakehouse:
             records = path
         return land_files(self.spark, system, event_files(str(records)))
 
-    def scaffold(self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None) -> Any:
+    def scaffold(
+        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+    ) -> Any:
         from scripts.scaffold import scaffold
 
         built = self._run.Built().state["batches"].get(system, 0)
-        return scaffold(self.spark, system, connector, keys or {}, built, self.project / "models")
+        return scaffold(self.spark, system, connector, keys or {}, built, self.project / "models", servers)
 
     def run(
         self,
         system: str,
-        records: list[dict[str, Any]] | Path,
+        records: Any,
         connector: str | None = None,
         keys: dict[str, list[str]] | None = None,
+        servers: str | None = None,
     ) -> Any:
-        """Land, scaffold and build, as `make run EVENTS=… SYSTEM=…` does. Returns what the scaffold said."""
+        """Land, scaffold and build, as `make run` does. Returns what the scaffold said."""
         self.land(system, records)
-        done = self.scaffold(system, connector, keys)
+        return self.build_landed(system, connector, keys, servers)
+
+    def build_landed(
+        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+    ) -> Any:
+        """Scaffold and build. Returns what the scaffold said."""
+        done = self.scaffold(system, connector, keys, servers)
         self.said = []
         failed = self._run._build(self.spark, [system], [done], self.said.append)
         assert not failed, "\n".join(self.said)
@@ -92,13 +105,18 @@ class Lakehouse:
     def sql(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(query).collect()]
 
+    def resets(self, system: str) -> dict[str, dict[str, list[int]]]:
+        """What `make run` tells of resets: table → partition or file → first and last number, and how many changes."""
+        found: dict[str, dict[str, list[int]]] = self._run._resets(self.spark, system)
+        return found
+
     def rejected(self, system: str) -> list[tuple[Any, ...]]:
         return self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")
 
 
 @pytest.fixture(scope="session")
-def _one_lakehouse(project: Path) -> Lakehouse:
-    return Lakehouse(project)
+def _one_lakehouse(project: Path, request: pytest.FixtureRequest) -> Lakehouse:
+    return Lakehouse(project, any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items))
 
 
 @pytest.fixture
@@ -107,6 +125,19 @@ def lakehouse(_one_lakehouse: Lakehouse) -> Iterator[Lakehouse]:
     yield _one_lakehouse
     for folder in (_one_lakehouse.project / "models").iterdir():
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Kafka for all tests; they use topics of their own."""
+    from kafka_broker import Broker, missing_programs
+
+    if missing := missing_programs():
+        assert not os.environ.get("CI"), f"missing in CI: {missing}"
+        pytest.skip(f"the broker needs {', '.join(missing)}")
+    broker = Broker(tmp_path_factory.mktemp("broker"))
+    yield broker
+    broker.stop()
 
 
 def corpus(name: str) -> Path:

@@ -395,6 +395,7 @@ def check(lakehouse: Lakehouse, system: str) -> None:
 def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
     lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records])
     check(lakehouse, "sources")
+    assert lakehouse.resets("sources") == {}
 
 
 def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
@@ -669,7 +670,7 @@ def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse
     found = set()
     notes: list[str] = []
     for system, records in systems.items():
-        notes += lakehouse.run(system, records).notes
+        notes += lakehouse.run(system, records, servers="one").notes
         counted = lakehouse.sql(f"select distinct source_table from monitoring.{system}__event_counts")
         found |= {(system, table) for (table,) in counted}
     tables = ["inventory.customers", "testDB.dbo.customers", "MYSCHEMA.CUSTOMERS", "commerce.customers", "DEBEZIUM.CUSTOMERS"]

@@ -145,20 +145,24 @@ def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) ->
     assert lakehouse.rows("serde_0.customers")[0]["middle_name"] == "L"
 
 
-@pytest.mark.parametrize("key", ['{"schema":{},"payload":{"id":7}}', '{"schema":{},"payload":7}', '{"id":7}', "7", '{"id":"7"}'])
-def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse, key: str) -> None:
+def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse) -> None:
     from event_factory import created, deleted
 
-    system = f"key_form_{abs(hash(key)) % 10**8}"
-    gone = deleted(20, id=7)
-    value = json.loads(gone["value"])
-    value["before"] = None
-    gone.update(key=key, value=json.dumps(value))
-    lakehouse.run(system, [created(10, id=7, note="a"), created(11, id=8, note="b"), gone])
-    assert lakehouse.rows(f"{system}.orders") == [{"id": 8, "note": "b"}]
+    forms = ['{"schema":{},"payload":{"id":0}}', '{"schema":{},"payload":1}', '{"id":2}', "3", '{"id":"4"}']
+    gone = []
+    for id, key in enumerate(forms):
+        delete = deleted(20 + id, id=id)
+        value = json.loads(delete["value"])
+        value["before"] = None
+        gone.append({**delete, "key": key, "value": json.dumps(value)})
+    lakehouse.run("key_forms", [*(created(10 + id, id=id, note=key) for id, key in enumerate([*forms, "none"])), *gone])
+    assert [row["note"] for row in lakehouse.rows("key_forms.orders")] == ["none"]
+    assert lakehouse.rejected("key_forms") == []
 
 
 def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lakehouse) -> None:
+    from scripts.scaffold import declared_tables
+
     folder = corpus("flinkcdc_mysql_alltypes")
     truth = expected(folder)["source_truth_selected_columns"]
     by_file: dict[str, list[dict[str, Any]]] = {}
@@ -166,14 +170,16 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
         by_file.setdefault(record["file"], []).append(record)
     with_schema = by_file["debezium-data-schema-include.json"][0]
     tables = {}
-    for system, name in {
-        "flinkcdc_base64": "debezium-data-schema-exclude.json",
-        "flinkcdc_numeric": "debezium-data-schema-exclude-with-numeric-decimal.json",
-    }.items():
-        # Without schema block and without source: the types are those of the schema block of the same topic.
+    for system, name, comes_first in (
+        ("flinkcdc_base64", "debezium-data-schema-exclude.json", True),
+        ("flinkcdc_numeric", "debezium-data-schema-exclude-with-numeric-decimal.json", False),
+    ):
+        # Without schema block and without source: the types are those of the schema block of the same topic, wherever it comes.
         # For some columns that block contradicts the values, which would be rejected: the declaration is corrected.
-        lakehouse.land(system, [with_schema, *by_file[name]])
+        lakehouse.land(system, [with_schema, *by_file[name]] if comes_first else [*by_file[name], with_schema])
         lakehouse.scaffold(system, keys={"full_types": ["tiny_c"]})
+        plain, described = (declared.table.columns for declared in declared_tables(system, lakehouse.project / "models").values())
+        assert plain == described
         for path in (lakehouse.project / "models" / "staging" / system).glob("*.sql"):
             text = path.read_text(encoding="utf-8")
             for column, declared in CORRECTED.items():
@@ -277,6 +283,29 @@ def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
         for name, value in result["position"].items():
             if value is not None:
                 assert row["position"][name] == str(value).lower() if isinstance(value, bool) else str(value), name
+
+
+def test_types_are_those_of_the_newest_ddl_over_several_landings(lakehouse: Lakehouse) -> None:
+    """Spark reads the newest of several files first."""
+    from event_factory import created
+
+    from scripts.scaffold import declared_tables
+
+    def ddl(offset: int, *columns: str) -> dict[str, Any]:
+        told = [{"name": name, "jdbcType": 91, "typeName": "DATE", "position": at} for at, name in enumerate(columns, 1)]
+        change = {"type": "ALTER", "id": '"shop"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": told}}
+        source = {"connector": "mysql", "name": "shop", "db": "shop", "table": "orders"}
+        value = {"source": source, "databaseName": "shop", "ddl": "ALTER TABLE orders", "tableChanges": [change]}
+        return {"topic": "shop", "partition": 0, "offset": offset, "key": None, "value": json.dumps(value)}
+
+    row = created(10, id=1, ordered=19000, paid=19001)
+    row["value"] = row["value"].replace('"postgresql"', '"mysql"')
+    for landing in ([ddl(1, "id", "ordered"), row], [ddl(2, "id", "ordered", "paid")]):
+        lakehouse.land("newest_ddl", landing)
+    lakehouse.scaffold("newest_ddl")
+
+    (declared,) = declared_tables("newest_ddl", lakehouse.project / "models").values()
+    assert declared.table.columns == {"id": "Date", "ordered": "Date", "paid": "Date"}
 
 
 def test_ddl_record_within_a_history_record(lakehouse: Lakehouse) -> None:

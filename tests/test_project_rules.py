@@ -1,5 +1,6 @@
 """Rules of the project, read from the manifest that `dbt parse` writes: no Spark, no data."""
 
+import csv
 import json
 import re
 from collections import Counter
@@ -99,6 +100,8 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
         assert f"return({file}_connector())" in code
         assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
     assert files <= pages
+    with (REPOSITORY / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as seed:
+        assert {row["connector"] for row in csv.DictReader(seed)} == names
 
 
 def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:
@@ -207,7 +210,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         assert list(model["columns"]) == columns, name
 
 
-def test_every_table_with_a_key_has_a_live_view_and_both_tests(manifest: dict[str, Any], models: dict[str, Node]) -> None:
+def test_every_table_with_a_key_has_a_live_view_and_its_tests(manifest: dict[str, Any], models: dict[str, Node]) -> None:
     tests: dict[str, list[str]] = {}
     for node in manifest["nodes"].values():
         if node["resource_type"] == "test":
@@ -216,4 +219,4 @@ def test_every_table_with_a_key_has_a_live_view_and_both_tests(manifest: dict[st
     for name in layer(models, "silver"):
         has_key = bool(declared(models, name)["keys"])
         assert (f"live_{name}" in live) == has_key, name
-        assert sorted(tests.get(name, [])) == (["newest_change_wins", "unique_key"] if has_key else []), name
+        assert sorted(tests.get(name, [])) == (["newest_change_wins", "no_log_reset", "unique_key"] if has_key else []), name

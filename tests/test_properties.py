@@ -1,149 +1,253 @@
-"""The promise as a property: silver is the fold of the distinct events, whatever their order, splits and repeats.
+"""The promise as a property: silver is the fold of the distinct events, whatever their order, splits, repeats and crashes.
 
-Many random histories share one table (or a few), so that a run of dbt checks all of them at once. The first example that
-hypothesis draws is the simplest there is; the others are random.
+A world is a history of a lakehouse: events of many independent groups of keys in one table (so that a run of dbt checks all
+of them at once), dealt to several runs, and what happens around each run. A few more tables have truncates, which are of all keys.
+`make soak` draws many more. The first example that hypothesis draws is the simplest there is; the others are random.
 """
 
 import itertools
-import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from random import Random
 from typing import Any
 
+import pytest
 from conftest import Lakehouse
 from event_factory import PLACEHOLDER, event
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-HISTORIES = 150
+GROUPS = 150  # of keys, each with a history of its own
+KEYS = 3  # of a group
 RUNS = 4
+WORLDS = int(os.environ.get("SOAK_WORLDS", "3"))
 COLUMNS = ("a", "b", "n")
 SYSTEMS = itertools.count()
+MUTATION = re.compile(r"\s*(/\*.*?\*/\s*)?(create|insert|merge|delete|update|alter)\b", re.DOTALL | re.IGNORECASE)
 
-Event = tuple[int, str, dict[str, Any] | None, str]  # lsn, op, row without key, snapshot mark
+Event = tuple[int, str, int, dict[str, Any] | None, str]  # lsn, op, key in the group, row without key, snapshot mark
+SETTINGS = settings(
+    max_examples=WORLDS, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=WORLDS < 10
+)
 
 
-@st.composite
-def histories(draw: st.DrawFn, truncates: bool = False) -> list[Event]:
-    """Events of one key (or of the whole table: `t`) at growing positions; they need not make sense together."""
+def history_of(chance: Random) -> list[Event]:
+    """Events of a group of keys at growing positions; they need not make sense together."""
     found: list[Event] = []
-    for lsn in range(1, draw(st.integers(1, 6)) + 1):
-        op = draw(st.sampled_from("cuuuudr" + ("t" if truncates else "")))
+    for number in range(1, chance.randint(1, 6) + 1):
+        lsn, key, op = number * 10, chance.randrange(KEYS), chance.choice("cuuuudrk")
+        if op == "k":  # the key of a row changes: a delete and a create at one position
+            found.append((lsn, "d", key, None, "false"))
+            key, op = (key + chance.randint(1, KEYS - 1)) % KEYS, "c"
         row = None
-        if op in "cur":
-            row = {"a": f"a{lsn}", "b": draw(st.sampled_from([None, f"b{lsn}"])), "n": lsn}
-            for name in draw(st.sets(st.sampled_from(["a", "b"]))) if op == "u" else ():
+        if op != "d":
+            row = {"a": f"a{lsn}", "b": chance.choice([None, f"b{lsn}"]), "n": lsn}
+            for name in chance.choice(["", "a", "b", "ab"]) if op == "u" else "":
                 row[name] = PLACEHOLDER
-        found.append((lsn * 10, op, row, "true" if op == "r" else "false"))
-        if op in "cu" and draw(st.booleans()):
-            snapshot = {"a": "snapshot", "b": "snapshot", "n": 0}
-            found.append((lsn * 10, "r", snapshot, "true"))  # at the position of a change: loses to it
+        found.append((lsn, op, key, row, "true" if op == "r" else "false"))
+        if op in "cu" and chance.random() < 0.5:
+            found.append((lsn, "r", key, {"a": "snapshot", "b": "snapshot", "n": 0}, "true"))  # loses to the change at its position
     return found
 
 
-@st.composite
-def arrivals(draw: st.DrawFn, events: int) -> list[tuple[int, int]]:
+def arrival_of(chance: Random, events: int) -> list[tuple[int, int]]:
     """(number of the event, run that lands it), some twice, in the order of arrival."""
-    numbers = list(range(events)) + draw(st.lists(st.integers(0, events - 1), max_size=3))
-    return [(number, draw(st.integers(0, RUNS - 1))) for number in draw(st.permutations(numbers))]
+    numbers = list(range(events)) + chance.choices(range(events), k=chance.randint(0, 3))
+    chance.shuffle(numbers)
+    return [(number, chance.randrange(RUNS)) for number in numbers]
 
 
-@st.composite
-def worlds(draw: st.DrawFn, count: int, truncates: bool) -> list[tuple[list[Event], list[tuple[int, int]]]]:
-    found = []
-    for _ in range(count):
-        history = draw(histories(truncates))
-        found.append((history, draw(arrivals(len(history)))))
-    return found
+Group = tuple[list[Event], list[tuple[int, int]]]
 
 
-def fold(history: list[Event]) -> dict[str, Any] | None:
-    """The row that a history leaves: per column the newest write, nothing after a delete or a truncate."""
-    row: dict[str, Any] | None = None
-    for _, op, image, _ in sorted(history, key=lambda e: (e[0], e[3] == "false")):
-        if op in "dt":
-            row = None
-            values: dict[str, Any] = dict.fromkeys(COLUMNS)
+def groups(chance: Random, count: int) -> list[Group]:
+    """Independent groups of keys: a failure names the shortest history that went wrong, so nothing has to be shrunk."""
+    histories = [history_of(chance) for _ in range(count)]
+    return [(history, arrival_of(chance, len(history))) for history in histories]
+
+
+def around_a_run() -> st.SearchStrategy[tuple[str, int]]:
+    """What happens beside a run, and at which of its commits where it is a crash."""
+    return st.tuples(st.sampled_from(["nothing", "land again", "crash", "compact", "full refresh"]), st.integers(1, 8))
+
+
+def fold(history: list[Event], truncates: list[int] = []) -> dict[int, dict[str, Any]]:  # noqa: B006
+    """The rows that a history leaves, by key: per column the newest write, nothing after a delete or a truncate."""
+    rows: dict[int, dict[str, Any]] = {}
+    emptied: list[Event] = [(lsn, "t", key, None, "false") for lsn in truncates for key in range(-1, KEYS)]
+    for _, _, key, image, _ in sorted(history + emptied, key=lambda e: (e[0], e[4] == "false")):
+        if image is None:
+            rows.pop(key, None)
         else:
-            assert image is not None
-            old = row if row is not None else dict.fromkeys(COLUMNS)
-            values = {name: old[name] if image[name] == PLACEHOLDER else image[name] for name in COLUMNS}
-            row = values
-    return row
+            old = rows.get(key, dict.fromkeys(COLUMNS))
+            rows[key] = {name: old[name] if image[name] == PLACEHOLDER else image[name] for name in COLUMNS}
+    return rows
 
 
-def record(system: str, table: str, key: int, item: Event, offset: int) -> dict[str, Any]:
-    lsn, op, row, snapshot = item
-    image = None if row is None else {"id": key, **row}
-    made = event(op, lsn, image, {"id": key}, table, offset, snapshot, prefix=system)
+def record(system: str, table: str, group: int, item: Event, offset: int) -> dict[str, Any]:
+    lsn, op, key, row, snapshot = item
+    identity = {"id": group * KEYS + key}
+    made = event(op, lsn, None if row is None else {**identity, **row}, identity, table, offset, snapshot, prefix=system)
     if op == "t":
         made["key"] = None
     return made
 
 
-def land_and_build(lakehouse: Lakehouse, system: str, runs: dict[int, list[dict[str, Any]]]) -> None:
-    for number in range(RUNS):
-        if runs.get(number):
-            lakehouse.run(system, runs[number], keys={})
+@contextmanager
+def dying_at(monkeypatch: pytest.MonkeyPatch, commit: int) -> Iterator[None]:
+    """dbt dies before the statement of this number that would write, and writes nothing more."""
+    from dbt.adapters.spark import session
+
+    execute, seen = session.Cursor.execute, itertools.count(1)
+
+    def dies(self: Any, sql: str, *parameters: Any) -> None:
+        if MUTATION.match(sql) and next(seen) >= commit:
+            raise RuntimeError("the process was killed")
+        execute(self, sql, *parameters)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.Cursor, "execute", dies)
+        yield
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=True)
-@given(world=worlds(HISTORIES, truncates=False))
-def test_any_history_gives_the_fold(lakehouse: Lakehouse, world: Any) -> None:
-    system = f"any_history_{next(SYSTEMS)}"
+def build(lakehouse: Lakehouse, system: str, crash_at: int | None = None) -> bool:
+    """Scaffold and build what has landed. Whether all of it was built."""
+    done = lakehouse.scaffold(system)
+    if crash_at is None:
+        said: list[str] = []
+        assert lakehouse._run._build(lakehouse.spark, [system], [done], said.append) == 0, said
+        return True
+    from scripts.errors import LakehouseError
+
+    with pytest.MonkeyPatch.context() as patch, dying_at(patch, crash_at), suppress(LakehouseError):
+        return bool(lakehouse._run._build(lakehouse.spark, [system], [done], lambda _: None) == 0)
+    return False
+
+
+def live_through(lakehouse: Lakehouse, system: str, runs: list[list[dict[str, Any]]], around: list[tuple[str, int]]) -> None:
+    for records, (happening, number) in zip(runs, around, strict=True):
+        lakehouse.land(system, records)
+        if happening == "land again":
+            lakehouse.land(system, records)
+        if happening == "crash":
+            build(lakehouse, system, crash_at=number)
+        build(lakehouse, system)
+        tables = [row.tableName for row in lakehouse.spark.sql(f"show tables in silver like '{system}__*'").collect()]
+        if happening == "compact":
+            for table in tables:
+                lakehouse.spark.sql(
+                    f"call system.rewrite_data_files(table => 'silver.{table}', options => map('rewrite-all', 'true'))"
+                ).collect()
+                lakehouse.spark.sql(
+                    f"call system.expire_snapshots(table => 'silver.{table}', older_than => current_timestamp())"
+                ).collect()
+        if happening == "full refresh":
+            assert lakehouse.dbt("run", "--full-refresh", "--select", *tables).success
+
+
+def of_table(lakehouse: Lakehouse, system: str, table: str) -> dict[int, dict[str, Any]]:
+    return {row.pop("id"): row for row in lakehouse.rows(f"{system}.{table}")}
+
+
+def wrong(found: dict[int, dict[str, Any]], world: list[Group], truncates: list[int]) -> str:
+    """The group with the shortest history whose rows are not its fold; empty where there is none."""
+    told = []
+    for number, (history, arrival) in enumerate(world):
+        rows = {key: found[number * KEYS + key] for key in range(KEYS) if number * KEYS + key in found}
+        if rows != fold(history, truncates):
+            told.append((len(history), f"{history}, landed as {arrival}: {rows}, not {fold(history, truncates)}"))
+    return min(told, default=(0, ""))[1]
+
+
+@SETTINGS
+@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS))
+def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]]) -> None:
+    system, world = f"any_history_{next(SYSTEMS)}", groups(chance, GROUPS)
+    world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])  # tells the scaffold the columns
     offsets = itertools.count(1)
-    full = {"a": "", "b": "", "n": 0}
-    runs = {0: [record(system, "orders", -1, (1, "c", full, "false"), 0)]}
-    for key, (history, arrival) in enumerate(world):
-        for number, run in arrival:
-            runs.setdefault(run, []).append(record(system, "orders", key, history[number], next(offsets)))
-    land_and_build(lakehouse, system, runs)
+    runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
+    for number, (history, arrival) in enumerate(world):
+        for event_number, run in arrival:
+            runs[run].append(record(system, "orders", number, history[event_number], next(offsets)))
+    live_through(lakehouse, system, runs, around)
 
-    wanted = {key: row for key, (history, _) in enumerate(world) if (row := fold(history)) is not None}
-    wanted[-1] = full
-    found = {row.pop("id"): row for row in lakehouse.rows(f"{system}.orders")}
-    assert found == wanted
-    landed = sum(len(records) for records in runs.values())
+    found = of_table(lakehouse, system, "orders")
+    assert not wrong(found, world, [])
+    assert set(found) <= set(range(GROUPS * KEYS))
+    landed = sum(map(len, runs))
     assert lakehouse.sql(f"select sum(events) from monitoring.{system}__event_counts") == [(landed,)]
+    assert lakehouse.sql(f"select count(*) from bronze.{system}") == [(landed,)]
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=True)
-@given(data=st.data())
-def test_any_table_history_with_truncates_gives_the_fold(lakehouse: Lakehouse, data: st.DataObject) -> None:
-    system = f"any_table_{next(SYSTEMS)}"
-    offsets = itertools.count(1)
-    tables = [f"t{number}" for number in range(6)]
-    runs: dict[int, list[dict[str, Any]]] = {}
-    wanted: dict[str, dict[int, dict[str, Any]]] = {}
-    for table in tables:
-        runs.setdefault(0, []).append(record(system, table, -1, (1, "c", {"a": "", "b": "", "n": 0}, "false"), 0))
-        histories_of_keys = [data.draw(histories()) for _ in range(4)]
-        truncates: list[Event] = [(lsn * 10 + 5, "t", None, "false") for lsn in data.draw(st.sets(st.integers(1, 6), max_size=2))]
-        wanted[table] = {}
-        first: list[Event] = [(1, "c", {"a": "", "b": "", "n": 0}, "false")]
-        for key, history in enumerate([first, *histories_of_keys], start=-1):
-            row = fold(history + truncates)
-            if row is not None:
-                wanted[table][key] = row
-            if key >= 0:
-                for number, run in data.draw(arrivals(len(history))):
-                    runs.setdefault(run, []).append(record(system, table, key, history[number], next(offsets)))
-        for item in truncates:
-            runs.setdefault(data.draw(st.integers(0, RUNS - 1)), []).append(record(system, table, 0, item, next(offsets)))
-    land_and_build(lakehouse, system, runs)
+@settings(SETTINGS, max_examples=max(2, WORLDS // 10))
+@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS))
+def test_any_table_history_with_truncates_gives_the_fold(
+    lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]]
+) -> None:
+    system, offsets = f"any_table_{next(SYSTEMS)}", itertools.count(1)
+    runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
+    tables: dict[str, tuple[list[Group], list[int]]] = {}
+    for table in (f"t{number}" for number in range(6)):
+        world, truncates = groups(chance, 4), [number * 10 + 5 for number in chance.sample(range(1, 7), chance.randint(0, 2))]
+        world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])
+        tables[table] = world, truncates
+        for number, (history, arrival) in enumerate(world):
+            for event_number, run in arrival:
+                runs[run].append(record(system, table, number, history[event_number], next(offsets)))
+        for lsn in truncates:
+            runs[chance.randrange(RUNS)].append(record(system, table, 0, (lsn, "t", 0, None, "false"), next(offsets)))
+    live_through(lakehouse, system, runs, around)
 
-    for table in tables:
-        assert {row.pop("id"): row for row in lakehouse.rows(f"{system}.{table}")} == wanted[table], table
-    models = [f"{system}__{table}" for table in tables]
-    assert lakehouse.dbt("run", "--full-refresh", "--select", *models).success
-    for table in tables:
-        assert {row.pop("id"): row for row in lakehouse.rows(f"{system}.{table}")} == wanted[table], table
+    for table, (world, truncates) in tables.items():
+        assert not wrong(of_table(lakehouse, system, table), world, truncates), (table, truncates)
+    assert lakehouse.dbt("run", "--full-refresh", "--select", *[f"{system}__{table}" for table in tables]).success
+    for table, (world, truncates) in tables.items():
+        assert not wrong(of_table(lakehouse, system, table), world, truncates), (table, truncates)
+
+
+def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(lakehouse: Lakehouse) -> None:
+    """Every statement of a run that writes is a place to die: in the first run, and in one with a truncate and values left out."""
+    system = "dying"
+    row = {"a": "x", "b": "y", "n": 0}
+    history: list[Event] = [(5, "c", key, row, "false") for key in range(KEYS)]
+    truncates: list[int] = []
+    lakehouse.land(system, [record(system, "orders", 0, item, 100 + number) for number, item in enumerate(history)])
+    crashes = 0
+    while not build(lakehouse, system, crash_at=(crashes := crashes + 1)):
+        pass
+    assert crashes > 4  # bronze's models, silver, live, counts, rejected records
+    assert of_table(lakehouse, system, "orders") == fold(history)
+    for number in itertools.count(1):
+        lsn, offset = number * 100, itertools.count(number * 1000)
+        new: list[Event] = [
+            (lsn + 1, "u", 0, {"a": PLACEHOLDER, "b": f"b{lsn}", "n": lsn}, "false"),
+            (lsn + 50, "c", 1, {"a": f"a{lsn}", "b": None, "n": lsn}, "false"),
+            (lsn + 60, "u", 1, {"a": PLACEHOLDER, "b": PLACEHOLDER, "n": lsn + 1}, "false"),
+            (lsn - 40, "u", 2, {"a": "late", "b": "late", "n": lsn}, "false"),
+        ]
+        history += new
+        truncates.append(lsn + 40)
+        emptied: Event = (lsn + 40, "t", 0, None, "false")
+        lakehouse.land(system, [record(system, "orders", 0, item, next(offset)) for item in [*new, emptied]])
+        survived = build(lakehouse, system, crash_at=number)
+        build(lakehouse, system)
+        assert of_table(lakehouse, system, "orders") == fold(history, truncates), number
+        if survived:
+            break
+    assert number > 5
+    counted = lakehouse.sql(f"select sum(events) from monitoring.{system}__event_counts")
+    assert counted == lakehouse.sql(f"select count(*) from bronze.{system}")
 
 
 def test_the_fold_itself() -> None:
     history: list[Event] = [
-        (10, "c", {"a": "old", "b": "old", "n": 1}, "false"),
-        (20, "d", None, "false"),
-        (30, "u", {"a": PLACEHOLDER, "b": "new", "n": 2}, "false"),
+        (10, "c", 0, {"a": "old", "b": "old", "n": 1}, "false"),
+        (20, "d", 0, None, "false"),
+        (20, "c", 1, {"a": "moved", "b": "old", "n": 1}, "false"),
+        (30, "u", 0, {"a": PLACEHOLDER, "b": "new", "n": 2}, "false"),
     ]
-    assert fold(history) == {"a": None, "b": "new", "n": 2}
-    assert fold(history[:2]) is None
-    assert json.loads(record("s", "t", 1, history[1], 0)["value"])["before"] == {"id": 1}
+    assert fold(history) == {0: {"a": None, "b": "new", "n": 2}, 1: {"a": "moved", "b": "old", "n": 1}}
+    assert fold(history[:3], [25]) == {}
+    assert fold(history[:2]) == {}

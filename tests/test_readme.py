@@ -61,17 +61,22 @@ def test_each_guarantee_names_a_test_that_there_is() -> None:
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
 
 
-def test_the_table_of_connectors_names_tests_and_pages_that_there_are() -> None:
-    folder = REPOSITORY / "docs" / "connectors"
-    text = (folder / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["docs/connectors/README.md", "docs/reliability.md"])
+def test_a_table_of_what_is_shown_names_tests_that_there_are(page: str) -> None:
+    path = REPOSITORY / page
+    text = path.read_text(encoding="utf-8")
     links = re.findall(r'^\[(\w+)\]: (\S+) "(\w+)"$', text, re.MULTILINE)
-    used = set(re.findall(r"\]\[(\w+)\]", text))
+    body = re.sub(r"^\[\w+\]: .*$", "", text, flags=re.MULTILINE)
 
-    assert used == {label for label, _, _ in links}
+    assert set(re.findall(r"\[(\w+)\](?![\[(])", body)) == {label for label, _, _ in links}
     for _, file, name in links:
-        tree = ast.parse((folder / file).read_text(encoding="utf-8"))
+        tree = ast.parse((path.parent / file).read_text(encoding="utf-8"))
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
-    pages = set(re.findall(r"\]\((\w+\.md)\)", text))
+
+
+def test_the_table_of_connectors_has_every_page() -> None:
+    folder = REPOSITORY / "docs" / "connectors"
+    pages = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text(encoding="utf-8")))
     assert pages == {path.name for path in folder.glob("*.md")} - {"README.md"}
 
 

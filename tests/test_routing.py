@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import Lakehouse
-from event_factory import event
+from event_factory import created, deleted, event, truncated, updated
+
+from scripts.errors import LakehouseError
 
 Record = dict[str, Any]
 
@@ -137,6 +140,8 @@ def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left
     later = on_topic("t", [change("orders", "c", 10, 1), broken, change("lines", "c", 20, 1), change("orders", "c", 30, 2)])[2:]
     lakehouse.run(system, later)
     assert "routed = true" in staging(project, system, "orders").read_text()
+    (described,) = yaml.safe_load(staging(project, system, "orders").with_name("company__events.yml").read_text())["models"]
+    assert {column["name"] for column in described["columns"]} == set(lakehouse.spark.table("staging.company__events").columns)
     assert live(lakehouse, system, ("orders", "lines")) == {"orders": [{"id": 1}, {"id": 2}], "lines": [{"id": 1}]}
     counts = [(None, "rejected", "invalid_json", 1), ("public.lines", "change", None, 1), ("public.orders", "change", None, 2)]
     assert counted(lakehouse, system) == counts
@@ -213,3 +218,68 @@ def test_topics_whose_events_do_not_all_name_their_table_are_not_routed(lakehous
         "lines": [{"id": 1}],
         "items": [{"id": 1}],
     }
+
+
+def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states of a file."""
+    system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')
+    tables = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), beat])
+    lakehouse.run(system, [*tables, {**beat, "topic": "beats"}])
+    for line in ('{"op":\n', '{"op"\n'):
+        path.write_text(line)
+        lakehouse.run(system, path)
+    counts = [(None, "heartbeat", None, 2), (None, "rejected", "invalid_json", 2), ("public.lines", "change", None, 1)]
+    counts.append(("public.orders", "change", None, 1))
+    assert counted(lakehouse, system) == counts
+    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2
+
+    lakehouse.run(system, [{**change("parcels", "c", 20, 1), "topic": "t", "offset": 20}])
+    assert counted(lakehouse, system) == [*counts, ("public.parcels", "change", None, 1)]
+    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2
+
+
+def test_one_table_of_several_connectors_has_a_shard_column_or_is_refused(lakehouse: Lakehouse) -> None:
+    def of(prefix: str, *records: dict[str, Any]) -> list[dict[str, Any]]:
+        named = f'"name": "{prefix}"'
+        topic = f"{prefix}.public.orders"
+        return [{**one, "topic": topic, "value": one["value"].replace('"name": "shop"', named)} for one in records]
+
+    first = of("a", created(1000, id=1, note="a"), created(1001, id=2, note="a")) + of("b", created(10, id=1, note="b"))
+    lakehouse.land("sharded", first)
+    with pytest.raises(LakehouseError, match="connectors a and b .*SERVERS=shards"):
+        lakehouse.scaffold("sharded")
+    lakehouse.run("sharded", of("b", updated(20, id=1, note="newer")), servers="shards")
+    later = [*of("a", deleted(1002, id=2)), *of("c", created(5, id=9, note="c"), truncated(6))]
+    lakehouse.run("sharded", later)
+    rows = [("a", 1, "a"), ("b", 1, "newer"), ("c", 9, "c")]
+    assert lakehouse.sql("select shard, id, note from sharded.orders order by 1, 2") == rows
+    assert lakehouse.rejected("sharded") == [("c.public.orders/0/6", "truncate_of_a_shard")]
+    assert lakehouse.resets("sharded") == {}
+
+    lakehouse.run("renamed", of("a", created(10, id=1, note="a")))
+    lakehouse.land("renamed", of("b", updated(20, id=1, note="b")))
+    with pytest.raises(LakehouseError, match="SERVERS=one"):
+        lakehouse.scaffold("renamed")
+    lakehouse.run("renamed", of("b", updated(30, id=1, note="newer")), servers="one")
+    lakehouse.run("renamed", of("a", updated(25, id=1, note="late")))
+    assert lakehouse.rows("renamed.orders") == [{"id": 1, "note": "newer"}]
+
+
+def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and_then_the_rest(lakehouse: Lakehouse) -> None:
+    """Were its newest batch counted too, its file would hold rows that the next run replaces and others, which Iceberg refuses."""
+    system, counts = "ahead", ["ahead__event_counts", "ahead__rejected_events"]
+    lakehouse.run(
+        system, [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]), change("notes", "c", 12, 1)]
+    )
+    lakehouse.land(system, [{**change("orders", "c", 20, 2), "topic": "t"}, change("notes", "u", 21, 1)])
+    assert lakehouse.dbt("run", "--select", "ahead__events").success
+    lakehouse.land(system, [change("notes", "u", 30, 1)])
+
+    assert lakehouse.dbt("run", "--select", "ahead__notes", *counts).success
+    assert lakehouse.sql("select batch, sum(events) from monitoring.ahead__event_counts group by 1 order by 1") == [(1, 3), (2, 2)]
+    assert lakehouse.dbt("run", "--select", "ahead__events", *counts).success
+    assert counted(lakehouse, system) == [
+        ("public.lines", "change", None, 1),
+        ("public.notes", "change", None, 3),
+        ("public.orders", "change", None, 2),
+    ]

@@ -3,11 +3,15 @@
 import itertools
 import json
 import shutil
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, truncated, updated
 
+Record = dict[str, Any]
 Rows = list[dict[str, object]]
 
 
@@ -15,90 +19,140 @@ def live(lakehouse: Lakehouse, system: str, table: str = "orders") -> Rows:
     return lakehouse.rows(f"{system}.{table}", "id")
 
 
-def test_late_update_is_ignored(lakehouse: Lakehouse) -> None:
-    lakehouse.run("late_update", [created(10, id=1, status="new"), updated(30, id=1, status="paid")])
-    lakehouse.run("late_update", [updated(20, id=1, status="open")])
-
-    assert live(lakehouse, "late_update") == [{"id": 1, "status": "paid"}]
+# A story of one table yields the events of one run after the other, and is sent the rows that the table has then.
+Story = Generator[list[Record], Rows, None]
+STORIES: dict[str, Callable[[], Story]] = {}
 
 
-def test_late_older_event_does_not_bring_a_deleted_row_back(lakehouse: Lakehouse) -> None:
-    lakehouse.run("late_delete", [created(10, id=1, status="new"), deleted(30, id=1)])
-    assert live(lakehouse, "late_delete") == []
+def story(told: Callable[[], Story]) -> Callable[[dict[str, Exception]], None]:
+    """A test of a story. All stories are tables of one system, so that a run takes each of them one step further."""
+    name = told.__name__
+    STORIES[name] = told
 
-    lakehouse.run("late_delete", [updated(20, id=1, status="open")])
-    assert live(lakehouse, "late_delete") == []
+    def test(failures: dict[str, Exception]) -> None:
+        if name in failures:
+            raise failures[name]
 
-    lakehouse.run("late_delete", [created(40, id=1, status="again")])
-    assert live(lakehouse, "late_delete") == [{"id": 1, "status": "again"}]
-
-
-def test_unavailable_value_keeps_the_stored_one_and_null_overwrites(lakehouse: Lakehouse) -> None:
-    lakehouse.run("toast", [created(10, id=1, status="new", note="long"), created(11, id=2, status="new", note="long")])
-    lakehouse.run("toast", [updated(20, id=1, status="paid", note=PLACEHOLDER), updated(21, id=2, status="paid", note=None)])
-
-    assert live(lakehouse, "toast") == [
-        {"id": 1, "status": "paid", "note": "long"},
-        {"id": 2, "status": "paid", "note": None},
-    ]
+    test.__name__, test.__doc__ = name, told.__doc__
+    return test
 
 
-def test_late_older_event_supplies_exactly_the_value_that_was_left_out(lakehouse: Lakehouse) -> None:
-    lakehouse.run("held", [updated(40, id=1, status="paid", note=PLACEHOLDER)])
-    assert live(lakehouse, "held") == [{"id": 1, "status": "paid", "note": None}]
+@pytest.fixture(scope="module")
+def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
+    """What went wrong in which story, told to the end, and each table built anew from all events."""
+    lakehouse = _one_lakehouse
+    tables = {name: name.removeprefix("test_") for name in STORIES}
+    running = {name: told() for name, told in STORIES.items()}
+    failed: dict[str, Exception] = {}
+    rows: dict[str, Rows] = {}
+    while running:
+        arriving = []
+        for name, told in list(running.items()):
+            try:
+                events = told.send(rows[name]) if name in rows else next(told)
+                arriving += [of_table(event, tables[name]) for event in events]
+            except StopIteration:
+                del running[name]
+            except Exception as error:
+                failed[name] = error
+                del running[name]
+        if arriving:
+            lakehouse.run("stories", arriving)
+        rows |= {name: live(lakehouse, "stories", tables[name]) for name in running}
 
-    lakehouse.run("held", [created(10, id=1, status="new", note="old")])
-    lakehouse.run("held", [updated(30, id=1, status="open", note="newer")])
-    lakehouse.run("held", [updated(20, id=1, status="open", note="older")])
-    assert live(lakehouse, "held") == [{"id": 1, "status": "paid", "note": "newer"}]
+    assert lakehouse.dbt("run", "--full-refresh", "--select", *(f"stories__{table}" for table in tables.values())).success
+    for name, table in tables.items():
+        if (rebuilt := live(lakehouse, "stories", table)) != rows[name]:
+            failed.setdefault(name, AssertionError(f"built anew from all events the table has {rebuilt} instead of {rows[name]}"))
+    yield failed
+    shutil.rmtree(lakehouse.project / "models")
+    (lakehouse.project / "models").mkdir()
 
 
-def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order(lakehouse: Lakehouse) -> None:
+def of_table(record: Record, table: str) -> Record:
+    value = json.loads(record["value"])
+    value["source"]["table"] = table
+    return {**record, "topic": f"shop.public.{table}", "value": json.dumps(value)}
+
+
+@story
+def test_late_update_is_ignored() -> Story:
+    yield [created(10, id=1, status="new"), updated(30, id=1, status="paid")]
+    rows = yield [updated(20, id=1, status="open")]
+    assert rows == [{"id": 1, "status": "paid"}]
+
+
+@story
+def test_late_older_event_does_not_bring_a_deleted_row_back() -> Story:
+    rows = yield [created(10, id=1, status="new"), deleted(30, id=1)]
+    assert rows == []
+
+    rows = yield [updated(20, id=1, status="open")]
+    assert rows == []
+
+    rows = yield [created(40, id=1, status="again")]
+    assert rows == [{"id": 1, "status": "again"}]
+
+
+@story
+def test_unavailable_value_keeps_the_stored_one_and_null_overwrites() -> Story:
+    yield [created(10, id=1, status="new", note="long"), created(11, id=2, status="new", note="long")]
+    rows = yield [updated(20, id=1, status="paid", note=PLACEHOLDER), updated(21, id=2, status="paid", note=None)]
+    assert rows == [{"id": 1, "status": "paid", "note": "long"}, {"id": 2, "status": "paid", "note": None}]
+
+
+@story
+def test_late_older_event_supplies_exactly_the_value_that_was_left_out() -> Story:
+    rows = yield [updated(40, id=1, status="paid", note=PLACEHOLDER)]
+    assert rows == [{"id": 1, "status": "paid", "note": None}]
+
+    yield [created(10, id=1, status="new", note="old")]
+    yield [updated(30, id=1, status="open", note="newer")]
+    rows = yield [updated(20, id=1, status="open", note="older")]
+    assert rows == [{"id": 1, "status": "paid", "note": "newer"}]
+
+
+@story
+def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order() -> Story:
     orders = list(itertools.permutations(range(3)))  # each is the order of arrival of one key
     events = [[created(10, id=key, note="old"), deleted(20, id=key), updated(40, id=key, note=PLACEHOLDER)] for key in range(6)]
     for step in range(3):
-        arriving = [{**events[key][order[step]], "offset": 100 * step + key} for key, order in enumerate(orders)]
-        lakehouse.run("gap", arriving)
-    assert live(lakehouse, "gap") == [{"id": key, "note": None} for key in range(6)]
+        rows = yield [{**events[key][order[step]], "offset": 100 * step + key} for key, order in enumerate(orders)]
+    assert rows == [{"id": key, "note": None} for key in range(6)]
 
 
-def test_truncate_takes_what_is_older_also_what_arrives_later(lakehouse: Lakehouse) -> None:
-    lakehouse.run("cleared", [created(10, id=1, note="a"), created(11, id=2, note="b")])
-    lakehouse.run("cleared", [truncated(20), created(30, id=3, note="c")])
-    assert live(lakehouse, "cleared") == [{"id": 3, "note": "c"}]
+@story
+def test_truncate_takes_what_is_older_also_what_arrives_later() -> Story:
+    yield [created(10, id=1, note="a"), created(11, id=2, note="b")]
+    rows = yield [truncated(20), created(30, id=3, note="c")]
+    assert rows == [{"id": 3, "note": "c"}]
 
-    lakehouse.run("cleared", [updated(15, id=1, note="late"), created(16, id=4, note="late")])
-    assert live(lakehouse, "cleared") == [{"id": 3, "note": "c"}]
+    rows = yield [updated(15, id=1, note="late"), created(16, id=4, note="late")]
+    assert rows == [{"id": 3, "note": "c"}]
 
-    lakehouse.run("cleared", [updated(25, id=2, note="after")])
-    assert live(lakehouse, "cleared") == [{"id": 2, "note": "after"}, {"id": 3, "note": "c"}]
-
-    before = live(lakehouse, "cleared")
-    assert lakehouse.dbt("run", "--full-refresh", "--select", "cleared__orders").success
-    assert live(lakehouse, "cleared") == before
+    rows = yield [updated(25, id=2, note="after")]
+    assert rows == [{"id": 2, "note": "after"}, {"id": 3, "note": "c"}]
 
 
-def test_commit_order_decides_a_race_for_a_unique_key(lakehouse: Lakehouse) -> None:
+@story
+def test_commit_order_decides_a_race_for_a_unique_key() -> Story:
     """T2 wrote its record before T1's delete, and committed after it (docs/connectors/postgresql.md)."""
-    lakehouse.run(
-        "race",
-        [
-            event("c", 100, {"id": 5, "owner": "T1"}, offset=1, sequence=(90, 100)),
-            event("d", 140, None, {"id": 5}, offset=2, sequence=(90, 140)),
-            event("c", 120, {"id": 5, "owner": "T2"}, offset=3, sequence=(150, 120)),
-        ],
-    )
-
-    assert live(lakehouse, "race") == [{"id": 5, "owner": "T2"}]
+    rows = yield [
+        event("c", 100, {"id": 5, "owner": "T1"}, offset=1, sequence=(90, 100)),
+        event("d", 140, None, {"id": 5}, offset=2, sequence=(90, 140)),
+        event("c", 120, {"id": 5, "owner": "T2"}, offset=3, sequence=(150, 120)),
+    ]
+    assert rows == [{"id": 5, "owner": "T2"}]
 
 
-def test_snapshot_row_loses_to_a_change_at_its_position(lakehouse: Lakehouse) -> None:
-    lakehouse.run("snap", [event("u", 10, {"id": 1, "note": "changed"}, offset=0)])
-    lakehouse.run("snap", [event("r", 10, {"id": 1, "note": "snapshot"}, offset=1, snapshot="true")])
-    assert live(lakehouse, "snap") == [{"id": 1, "note": "changed"}]
+@story
+def test_snapshot_row_loses_to_a_change_at_its_position() -> Story:
+    yield [event("u", 10, {"id": 1, "note": "changed"}, offset=0)]
+    rows = yield [event("r", 10, {"id": 1, "note": "snapshot"}, offset=1, snapshot="true")]
+    assert rows == [{"id": 1, "note": "changed"}]
 
-    lakehouse.run("snap", [event("r", 10, {"id": 1, "note": "incremental"}, offset=2, snapshot="incremental")])
-    assert live(lakehouse, "snap") == [{"id": 1, "note": "incremental"}]
+    rows = yield [event("r", 10, {"id": 1, "note": "incremental"}, offset=2, snapshot="incremental")]
+    assert rows == [{"id": 1, "note": "incremental"}]
 
 
 def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
@@ -112,6 +166,7 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
 
 def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse: Lakehouse, project: Path, tmp_path: Path) -> None:
     lakehouse.run("habits", [created(10, id=1, note="a")])
+    assert lakehouse.dbt("parse").success
     shutil.copy(project / "target" / "manifest.json", tmp_path)
     modified = ["ls", "--resource-type", "model", "--select", "state:modified", "--state", str(tmp_path)]
     assert lakehouse.dbt(*modified).result == []
