@@ -2,8 +2,8 @@
 
     python benchmarks/generate.py OUT_DIR --history 400000 --increment 10000
 
-writes `OUT_DIR/history/*.jsonl` and `OUT_DIR/increment/*.jsonl`. Every line is one Kafka record `{topic,
-partition, offset, timestamp, headers, key, value}`; key and value are the JSON text of Kafka Connect's
+writes `OUT_DIR/history/*.jsonl`, and `OUT_DIR/increment-1/*.jsonl` to `OUT_DIR/increment-3/*.jsonl`. Every line is one
+Kafka record `{topic, partition, offset, timestamp, headers, key, value}`; key and value are the JSON text of Kafka Connect's
 JsonConverter, with their schema blocks, so a value takes about 3.7 KB. The four tables t1 to t4 have the same
 ten columns and REPLICA IDENTITY DEFAULT. Tombstones come on top of the number of events asked for. The same
 arguments give the same bytes.
@@ -24,6 +24,7 @@ TABLES = ("t1", "t2", "t3", "t4")
 PARTITIONS = 2
 HISTORY_FILES = 8
 INCREMENT_FILES = 1
+INCREMENTS = 3
 RECENT_KEYS = 500
 MAX_ROWS_PER_TRANSACTION = 8
 UNAVAILABLE = '"__debezium_unavailable_value"'
@@ -287,17 +288,18 @@ def write(folder: Path, database: Database, events: int, mix: Mix, files: int) -
 
 
 def main() -> None:
-    """Read the arguments and write history, then increment."""
+    """Read the arguments and write history, then the increments."""
     parser = argparse.ArgumentParser(description="Generate the events of the benchmarks.")
     parser.add_argument("out", type=Path)
     parser.add_argument("--history", type=int, default=400_000, help="number of change events of the history")
-    parser.add_argument("--increment", type=int, default=10_000, help="number of change events after it")
+    parser.add_argument("--increment", type=int, default=10_000, help="number of change events of each increment")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
 
     database = Database(arguments.seed)
     write(arguments.out / "history", database, arguments.history, HISTORY, HISTORY_FILES)
-    write(arguments.out / "increment", database, arguments.increment, INCREMENT, INCREMENT_FILES)
+    for number in range(1, INCREMENTS + 1):
+        write(arguments.out / f"increment-{number}", database, arguments.increment, INCREMENT, INCREMENT_FILES)
 
 
 if __name__ == "__main__":
