@@ -11,7 +11,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down sql docs test lint soak bench clean
+.PHONY: help setup run up down sql docs test lint soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -26,6 +26,8 @@ help:  ## this list
 	@echo "make lint                                   the part of it that needs no Spark run"
 	@echo "make soak                                   many random histories, with crashes (hours; SOAK_WORLDS=<number>)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"
+	@echo "make sbom                                   what the project is made of, with hashes and licences"
+	@echo "make audit                                  look the Python packages up in the database of known vulnerabilities"
 	@echo "make clean                                  remove the lakehouse and all build products"
 
 $(VENV)/ready: requirements.lock scripts/jars.lock
@@ -73,6 +75,13 @@ soak: $(VENV)/ready
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py
+
+sbom: $(VENV)/ready  ## a CycloneDX document of all locked parts
+	@$(BIN)/python -m scripts.sbom
+
+audit: $(VENV)/ready  ## needs the package index's own JSON interface
+	@[ -x target/audit/bin/pip-audit ] || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet pip-audit==2.10.1; }
+	@target/audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
 
 clean:
 	@[ ! -e .lakehouse/server.json ] || LAKEHOUSE_DIR=.lakehouse $(BIN)/python -m scripts.server down

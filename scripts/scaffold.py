@@ -815,6 +815,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         "version": 2,
         "models": [
             {"name": f"{system}__{name}", "description": told.format(system), "columns": _described(columns)}
+            | ({"data_tests": ["rejected_share"]} if name == "event_counts" else {})
             for name, (told, columns) in MONITORING.items()
         ],
     }

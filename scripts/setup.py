@@ -18,10 +18,15 @@ from scripts.spark import PROJECT, require_java
 LOCKS = Path(__file__).resolve().parent
 
 
-def locked_jars(lock: str = "jars.lock") -> dict[str, str]:
-    """Coordinates (group:artifact:version) → SHA-256 of the jar, from a file beside this one."""
+def locked(lock: str) -> dict[str, tuple[str, str]]:
+    """Coordinates (group:artifact:version) → SHA-256 and licence of the jar, from a file beside this one."""
     lines = [line.split() for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return {line[0]: line[1] for line in lines}
+    return {coordinates: (digest, licence) for coordinates, digest, licence in lines}
+
+
+def locked_jars(lock: str = "jars.lock") -> dict[str, str]:
+    """Coordinates → SHA-256."""
+    return {coordinates: digest for coordinates, (digest, _) in locked(lock).items()}
 
 
 def jar_name(coordinates: str) -> str:

@@ -689,12 +689,14 @@ def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(
         lakehouse.run("by_hand", [])
         assert lakehouse.rejected("by_hand") == [(f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12, 13)]
         assert lakehouse.rows("by_hand.orders") == []
+    assert not lakehouse.dbt("test", "--select", "by_hand__event_counts").success  # rejected_share
     texts = lakehouse.sql("select value from monitoring.by_hand__rejected_events order by event_id")
     assert texts == [(record["value"],) for record in events]
 
     model.write_text(declaration)
     lakehouse.run("by_hand", [])
     assert lakehouse.rejected("by_hand") == []
+    assert lakehouse.dbt("test", "--select", "by_hand__event_counts").success
     assert lakehouse.rows("by_hand.orders") == [{"id": 2}]
     counted = lakehouse.sql("select kind, sum(events) from monitoring.by_hand__event_counts group by 1 order by 1")
     assert counted == [("change", 3), ("truncate", 1)]

@@ -220,3 +220,20 @@ def test_every_table_with_a_key_has_a_live_view_and_its_tests(manifest: dict[str
         has_key = bool(declared(models, name)["keys"])
         assert (f"live_{name}" in live) == has_key, name
         assert sorted(tests.get(name, [])) == (["newest_change_wins", "no_log_reset", "unique_key"] if has_key else []), name
+    for name in layer(models, "monitoring"):
+        assert tests.get(name, []) == (["rejected_share"] if name.endswith("__event_counts") else []), name
+
+
+def test_everything_locked_is_in_the_sbom_with_its_hash_and_licence() -> None:
+    from scripts.sbom import document
+
+    parts = document()["components"]
+    by_name = {part["name"]: part for part in parts}
+    locked = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE)
+    jars = [line for lock in (REPOSITORY / "scripts").glob("*.lock") for line in lock.read_text().splitlines() if line[0] != "#"]
+    assert len(parts) == len(locked) + len(jars) > 50
+    assert all(part["hashes"] for part in parts)
+    assert by_name["pyspark"]["licenses"] == by_name["sqlite-jdbc"]["licenses"] == [{"license": {"name": "Apache-2.0"}}]
+    assert by_name["orjson"]["purl"].startswith("pkg:pypi/orjson@3.")
+    unstated = [part["name"] for part in parts if "licenses" not in part]
+    assert set(unstated) <= {"exceptiongroup", "tomli", "tzdata"}, "packages of other Pythons and systems only"
