@@ -10,7 +10,7 @@ what has landed of each file and of each partition is known from the bronze tabl
 import glob
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,8 @@ BRONZE_PROPERTIES = {
 LEDGER_COLUMNS = """
     file string comment 'A file, or kafka:<topic>/<partition>',
     bytes bigint comment 'Bytes taken of the uncompressed file; of a partition the offset to go on with',
-    lines bigint comment 'Lines taken',
-    digest string comment 'Digest of the bytes taken',
+    lines bigint comment 'Lines taken; of a partition the offset of the last record',
+    digest string comment 'Digest of the bytes taken; of a partition the hash of the last record',
     file_digest string comment 'Digest of the file as it stood when all of it was taken',
     batch bigint comment 'The batch that took the file so far, or the newest one where nothing in it was new',
     offsets array<struct<topic: string, partition: int, offset: bigint>>
@@ -298,8 +298,9 @@ def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]]
         try:
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
+                is_new = commit(spark, table, chunk, batch + 1, snapshot, newest, landed)
                 seen.update(chunk.taken)
-                if not commit(spark, table, chunk, batch + 1, snapshot, newest, landed):
+                if not is_new:
                     continue
                 batch += 1
                 landed.batches.append(batch)
@@ -489,19 +490,30 @@ def _commit_span(
     if any(start <= newest.get(place, -1) for place, (start, _) in span.offsets.items()):
         found = _compared(spark, table, records, span.offsets)
         repeated = {place: known for place, (_, known) in found.items()}
+        _remember(span, _identified(records))
         if all(known == read for read, known in found.values()):
             _count(landed, span.offsets, repeated, {})
             return False
         records = _identified(records).join(_held(spark, table, span.offsets), IDENTITY, "left_anti").drop("content")
     _write(spark, table, records, batch, snapshot)
     # Of all offsets none may hold a record: then the number is still free.
-    counts = spark.table(table).where(F.col("batch") == batch).groupBy("topic", "partition")
-    kept = {(row.topic, row.partition): row for row in counts.agg(F.count("*").alias("n"), F.count("error").alias("bad")).collect()}
+    kept = _remember(span, _identified(spark.table(table).where(F.col("batch") == batch)))
     _count(landed, span.offsets, repeated, {place: row.n for place, row in kept.items()})
     landed.invalid += sum(row.bad for row in kept.values())
     for place, (_, end) in span.offsets.items():
         _raise(newest, place, end - 1)
     return bool(kept)
+
+
+def _remember(span: _Span, records: DataFrame) -> dict[Place, Row]:
+    """Note the last record of each partition, by which it is known again; returns how many there are."""
+    columns = F.count("*").alias("n"), F.count("error").alias("bad"), F.max(F.struct("offset", "content")).alias("last")
+    found = {(row.topic, row.partition): row for row in records.groupBy("topic", "partition").agg(*columns).collect()}
+    for (topic, partition), row in found.items():
+        name = f"{KAFKA}{topic}/{partition}"
+        if name in span.taken:
+            span.taken[name] = replace(span.taken[name], lines=row.last.offset, digest=str(row.last.content))
+    return found
 
 
 def _count(landed: Landed, offsets: Offsets, repeated: dict[Place, int], kept: dict[Place, int]) -> None:
@@ -589,7 +601,8 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
         while start < end:
             upto = min(end, start + left)
             span[topic, partition] = (start, upto)
-            taken[f"{KAFKA}{topic}/{partition}"] = Taken(upto)
+            name = f"{KAFKA}{topic}/{partition}"
+            taken[name] = replace(ledger.get(name, Taken()), bytes=upto)  # and its last record, until there is a later one
             left -= upto - start
             start = upto
             if not left:
@@ -606,10 +619,10 @@ def _new_offsets(
 
     Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose records.
     """
-    nexts = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()).bytes for place in offsets}
-    new, checked = {}, {}
+    read_so_far = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()) for place in offsets}
+    new, checked, unchanged = {}, {}, {}
     for place, (earliest, latest) in offsets.items():
-        upto = nexts[place]
+        upto = read_so_far[place].bytes
         name = f"{place[0]}/{place[1]}"
         if latest < upto:
             landed.notes.append(
@@ -626,22 +639,31 @@ def _new_offsets(
             new[place] = (upto, latest)
             if upto:
                 checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
+        elif read_so_far[place].digest and earliest <= read_so_far[place].lines < upto:
+            unchanged[place] = (read_so_far[place].lines, read_so_far[place].lines + 1)
+        elif upto:
+            checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
     checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
-    if checked:
-        try:
-            found = _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
-        except Exception as error:
-            raise topics.explained(error) from error
-        for place in checked:
-            read, known = found.get(place, (0, 0))
-            if not read or known < read:
-                new[place] = offsets[place]
-                why = (
-                    "holds other records than have landed at their offsets: it was created anew or cut"
-                    if read
-                    else ("has no record left by which to know it again")
-                )
-                landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
+    held: dict[Place, tuple[int, int]] = {}
+    try:
+        if checked:
+            held = _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
+        if unchanged:
+            for row in _identified(topics.read(spark, unchanged)).select(*IDENTITY).collect():
+                place = row.topic, row.partition
+                held[place] = (1, int(str(row.content) == read_so_far[place].digest))
+    except Exception as error:
+        raise topics.explained(error) from error
+    for place in [*checked, *unchanged]:
+        read, known = held.get(place, (0, 0))
+        if known < read or (not read and place in new):
+            new[place] = offsets[place]
+            why = (
+                "holds other records than have landed at their offsets: it was created anew or cut"
+                if read
+                else "has no record left by which to know it again"
+            )
+            landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
     return new
 
 

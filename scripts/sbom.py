@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from scripts.setup import LOCKS, locked
-from scripts.spark import PROJECT
+
+PROJECT = LOCKS.parent  # where the locks are
 
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)(?P<rest>.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 UNKNOWN = "not stated"

@@ -35,6 +35,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
+# Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
+SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
 
@@ -707,6 +709,9 @@ def _properties(system: str, declared: Declared) -> str:
             {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
             {"no_log_reset": {"arguments": {"source_table": source_name}}},
         ]
+        if table.connector in SNAPSHOTS_OF_ONE_POSITION:
+            arguments = {"changes": f"ref('{staging}')", "keys": list(table.keys)}
+            silver_model["data_tests"].append({"no_row_missed_by_snapshot": {"arguments": arguments}})
         models.append(
             {
                 "name": live,

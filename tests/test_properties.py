@@ -181,7 +181,7 @@ def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, around
     assert lakehouse.sql(f"select count(*) from bronze.{system}") == [(landed,)]
 
 
-@settings(SETTINGS, max_examples=max(2, WORLDS // 10))
+@settings(SETTINGS, max_examples=max(1, WORLDS // 10))
 @given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS))
 def test_any_table_history_with_truncates_gives_the_fold(
     lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]]

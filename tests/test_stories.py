@@ -164,6 +164,33 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
 
 
+@pytest.mark.parametrize("connector", ["postgresql", "mysql"])
+def test_rows_that_a_repeated_snapshot_did_not_find_are_named(lakehouse: Lakehouse, connector: str) -> None:
+    system = f"again_{connector}"
+
+    def of_connector(record: Record) -> Record:
+        value = json.loads(record["value"])
+        source = value["source"]
+        if connector == "mysql":
+            source |= {"connector": "mysql", "db": "public", "file": "bin.000001", "pos": source["lsn"], "row": 0}
+        return {**record, "value": json.dumps(value)}
+
+    def snapshot(lsn: int, *ids: int) -> list[Record]:
+        return [event("r", lsn, {"id": key, "note": "read"}, offset=lsn + key, snapshot="true") for key in ids]
+
+    def missed(*records: Record) -> list[str]:
+        lakehouse.run(system, list(map(of_connector, records)))
+        result = lakehouse.dbt("test", "--select", f"{system}__orders,test_name:no_row_missed_by_snapshot")
+        of_test = [node for node in result.result if node.node.name.startswith("no_row_missed_by_snapshot")]
+        assert len(of_test) == 1
+        return [node.message for node in of_test if str(node.status) != "pass"]
+
+    assert missed(*snapshot(10, 1, 2, 3, 4), updated(25, id=2, note="b"), deleted(26, id=4)) == []
+    told = missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3))  # and one that is older
+    assert told == ["Got 2 results, configured to fail if != 0"]
+    assert lakehouse.sql(f"select id from {system}.orders order by id") == [(1,), (2,), (3,), (5,)]  # only events delete
+
+
 def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse: Lakehouse, project: Path, tmp_path: Path) -> None:
     lakehouse.run("habits", [created(10, id=1, note="a")])
     assert lakehouse.dbt("parse").success

@@ -1,7 +1,15 @@
-{#- Of no table's records, and of no records without a table, is a greater share rejected than the variable `rejected_share` (0 to 1) allows. -#}
+{#-
+    Of no table's records is a greater share rejected than the variable `rejected_share` allows: of no table any, but for those that it
+    names as `<system>.<table>`. Records without a table count as one table, `<system>.`.
+-#}
 {% test rejected_share(model) %}
+    {%- set system = model.identifier.rsplit('__event_counts', 1)[0] -%}
+    {%- set allowed = [] -%}
+    {%- for table, share in var('rejected_share').items() if table.startswith(system ~ '.') -%}
+        {%- do allowed.append('when ' ~ literal(table[system | length + 1:]) ~ ' then ' ~ share | float) -%}
+    {%- endfor %}
 select source_table, sum(if(kind = 'rejected', events, 0)) as rejected, sum(events) as landed
 from {{ model }}
 group by source_table
-having rejected > {{ var('rejected_share') | float }} * landed
+having rejected > landed * {% if allowed %}case coalesce(source_table, '') {{ allowed | join(' ') }} else 0 end{% else %}0{% endif %}
 {% endtest %}

@@ -115,8 +115,8 @@ class Engine:
             self._drop_unfinished_line()
         self.between()
 
-    def wait_for(self, engine: subprocess.Popen[bytes], text: str, since: int = 0) -> None:
-        """Wait until a record after the first `since` bytes holds the text."""
+    def wait_for(self, engine: subprocess.Popen[bytes], *texts: str, since: int = 0) -> None:
+        """Wait until a record after the first `since` bytes holds all of the texts."""
 
         def arrived() -> bool:
             if engine.poll() is not None:
@@ -124,9 +124,9 @@ class Engine:
                 raise CaptureError(f"the engine of {self.name} ended early; its log ends with:\n{log[-4000:]}")
             with self.raw.open("rb") as records:
                 records.seek(since)
-                return text.encode() in records.read()
+                return any(all(text.encode() in record for text in texts) for record in records)
 
-        wait_until(arrived, f"a record of {self.name} that holds {text!r}")
+        wait_until(arrived, f"a record of {self.name} that holds {' and '.join(texts)}")
 
     def kill(self, engine: subprocess.Popen[bytes]) -> None:
         """End the engine with SIGKILL: it flushes nothing."""
@@ -135,6 +135,10 @@ class Engine:
 
     def written(self) -> int:
         return self.raw.stat().st_size
+
+    def written_to(self, topic: str) -> int:
+        with self.raw.open(encoding="utf-8") as lines:
+            return sum(line.startswith(f'{{"topic":"{topic}"') for line in lines)
 
     def records(self) -> list[Record]:
         """All records so far, with the coordinates that a Kafka of one partition would give them."""
@@ -202,7 +206,7 @@ def capture_shop(folder: Path, kafka: str = "", between: Callable[[], None] = la
             engine.wait_for(process, "wednesday closed")
             engine.kill(process)
 
-        last_day(engine, database, story)
+        last_day(engine, database, story, read_last="shop.public.products")
         return engine.records(), database.tables()
 
 
@@ -224,7 +228,7 @@ def capture_billing(folder: Path, kafka: str = "", between: Callable[[], None] =
             engine.wait_for(process, "wednesday closed")
             engine.kill(process)
 
-        last_day(engine, database, story)
+        last_day(engine, database, story, read_last="billing.billing.invoices")
         return engine.records(), database.tables()
 
 
@@ -243,11 +247,18 @@ def first_days(engine: Engine, database: Database, story: dict[str, str], kill_a
     database.execute(story["tuesday night"])
 
 
-def last_day(engine: Engine, database: Database, story: dict[str, str]) -> None:
-    """The day after the second kill, with a clean end."""
+def last_day(engine: Engine, database: Database, story: dict[str, str], read_last: str) -> None:
+    """The day after the second kill, with a clean end. `read_last`: topic of the last table that is read once more."""
+    before = engine.written()
     with engine.running(LAGGING) as process:
         database.execute(story["thursday"])
         engine.wait_for(process, "thursday closed")
+        engine.wait_for(process, f'"topic":"{read_last}"', r"\"snapshot\":\"incremental\"", since=before)
+        signals = engine.settings["signal.data.collection"]
+        wait_until(
+            lambda: database.query(f"select count(*) from {signals};") == [engine.written_to(f"{engine.name}.{signals}")],
+            "the marks of the incremental snapshot",
+        )
 
 
 def race_for_a_coupon(database: PostgreSql) -> None:

@@ -210,6 +210,7 @@ class PostgreSql(Database):
             "database.dbname": "postgres",
             "plugin.name": "pgoutput",
             "slot.name": name,
+            "signal.data.collection": "public.debezium_signal",
             # After a kill the server holds the slot for a moment.
             "slot.retry.delay.ms": "500",
         }
@@ -338,6 +339,7 @@ class MariaDb(Database):
             "database.ssl.mode": "disable",
             "database.server.id": "2",
             "database.include.list": f"{name},archive",
+            "signal.data.collection": f"{name}.debezium_signal",
             "include.schema.changes": "true",
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
             "schema.history.internal.file.filename": str(self.folder.with_suffix(".history")),

@@ -8,6 +8,9 @@ create extension citext;
 create extension hstore;
 create extension ltree;
 
+-- What is written here tells the connector what to do; it marks its windows here, too.
+create table debezium_signal (id varchar(42) primary key, type varchar(32) not null, data varchar(2048));
+
 create table customers (
     customer_id int primary key,
     name text not null,
@@ -386,7 +389,12 @@ update coupons set percent = 25 where coupon_id = 7;
 insert into journal (note) values ('wednesday closed');
 
 -- chapter: thursday
+-- While three tables are read once more (an incremental snapshot), their rows change.
 
+insert into debezium_signal values (
+    'again', 'execute-snapshot',
+    '{"type": "incremental", "data-collections": ["public.stock", "public.customers", "public.products"]}'
+);
 update products set price = 16.00, photo = decode(repeat('c0ffee00', 150), 'hex') where sku = 'DARJ-100';
 update products set tags = '{green,spring}' where sku = 'SENCHA-50';
 update reviews set stars = 5 where review_id = 1;

@@ -8,6 +8,7 @@
         'archive.invoices': [ref('stg_billing__archive__invoices'), ref('billing__archive__invoices')],
         'billing.invoices': [ref('stg_billing__billing__invoices'), ref('billing__billing__invoices')],
         'billing.contracts': [ref('stg_billing__contracts'), ref('billing__contracts')],
+        'billing.debezium_signal': [ref('stg_billing__debezium_signal'), ref('billing__debezium_signal')],
         'billing.dunning': [ref('stg_billing__dunning'), ref('billing__dunning')],
         'billing.invoice_lines': [ref('stg_billing__invoice_lines'), ref('billing__invoice_lines')],
         'billing.job_log': [ref('stg_billing__job_log'), ref('billing__job_log')],

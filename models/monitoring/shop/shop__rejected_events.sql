@@ -10,6 +10,7 @@
         'public.certificates': [ref('stg_shop__certificates'), ref('shop__certificates')],
         'public.coupons': [ref('stg_shop__coupons'), ref('shop__coupons')],
         'public.customers': [ref('stg_shop__customers'), ref('shop__customers')],
+        'public.debezium_signal': [ref('stg_shop__debezium_signal'), ref('shop__debezium_signal')],
         'public.Gift Boxes': [ref('stg_shop__gift_boxes'), ref('shop__gift_boxes')],
         'public.journal': [ref('stg_shop__journal'), ref('shop__journal')],
         'public.order': [ref('stg_shop__order'), ref('shop__order')],
