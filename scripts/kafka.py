@@ -29,7 +29,13 @@ FILE_OFFSETS = 5_000  # offsets of a data file that holds several small partitio
 # What a client may not choose here, as it decides what lands.
 NOT_PASSED = ("bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset", "enable.auto.commit")
 # A broker that does not answer is told after half a minute. Records of transactions that were aborted were never written.
-DEFAULTS = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000", "isolation.level": "read_committed"}
+# What is read is there already: a fetch that waits for more (half a second by default) would do so once for each partition.
+DEFAULTS = {
+    "default.api.timeout.ms": "30000",
+    "request.timeout.ms": "15000",
+    "isolation.level": "read_committed",
+    "fetch.max.wait.ms": "10",
+}
 
 
 class RecordsGoneError(Exception):
