@@ -549,6 +549,39 @@ TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5
 TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
 
 
+def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, capfd: pytest.CaptureFixture[str]) -> None:
+    """Not of good rows, of rejected records, of lines that are no records, of keys, nor where a log starts over."""
+    secret = "canary-7b41"
+    wrong = created(14, id="k5", note=secret, amount="x")
+    wrong["value"] = wrong["value"].replace('"amount": "x"', f'"amount": {{"{secret}": 1}}')
+    broken = created(15, id="k6", note=secret)
+    broken["value"] = broken["value"][:-2]
+    flat = {**created(16, id="k7"), "value": json.dumps({"note": secret})}
+    rows = [created(100 + n, id=f"k{n}-{secret}", note=secret, amount=1) for n in range(4)]
+    later = [updated(10, id=f"k0-{secret}", note=f"{secret} again", amount=2), deleted(11, id=f"k1-{secret}")]
+    for number, record in enumerate([*rows, broken, flat, *later, wrong]):
+        record["offset"] = number
+    lakehouse.run("canary", [*rows, broken, flat])
+    lines = lakehouse.project / "events" / "canary.jsonl"
+    lines.write_text(f'{secret}\n["{secret}"]\n')
+    lakehouse.run("canary", lines)
+    lakehouse.run("canary", [*later, wrong])
+
+    assert lakehouse.sql("select count(*) from canary.orders where note = 'canary-7b41'") == [(4,)]
+    assert lakehouse.resets("canary") == {"public.orders": {"shop.public.orders/0": [6, 7, 2]}}
+    found = sorted({reason for _, reason in lakehouse.rejected("canary")})
+    assert found == ["invalid_json", "not_an_envelope", "not_an_object", "value_of_wrong_type"]
+    tests = lakehouse.dbt("test", "--select", "path:models/silver/canary", "canary__event_counts")
+    assert not tests.success  # the reset, and the rejected records
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "canary__orders").success
+    said = "\n".join(map(str, [*lakehouse.said, *(node.message for node in tests.result), *capfd.readouterr()]))
+    assert secret not in said
+    data = {lakehouse.project / "events", lakehouse.project / "lakehouse" / "warehouse"}
+    files = [path for path in lakehouse.project.rglob("*") if path.is_file() and not data & set(path.parents)]
+    assert {"dbt.log", "spark.log", "manifest.json", "canary__orders.sql"} <= {path.name for path in files}
+    assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
+
+
 def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse) -> None:
     values = [*HOSTILE, "{{ 1 }}", "{% set x = 1 %}", "{# x #}", "line\nbreak\r\t\x00", "\\u0041", "null", ""]
     records, expected = [], []

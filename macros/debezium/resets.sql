@@ -95,13 +95,13 @@ where {{ condition }}
     {%- set keys = bounds.get('keys') -%}
     {%- set is_original = "_cdc_kind = 'change' and _cdc_batch <= " ~ bounds.up_to -%}
     {%- if ids | length <= 1000 -%}
-        {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key. #}
+        {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
         {%- set kafka_keys = run_query(
-            'select distinct key from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
+            'select distinct if(key is null, null, cast(xxhash64(key) as string)) from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
             ~ ' and ' ~ _record_id('records') ~ ' in (' ~ _literals(ids | map('replace', '#before', '') | unique | list) ~ ')'
         ).columns[0].values() -%}
         {%- if none not in kafka_keys -%}
-            {%- set is_original = is_original ~ ' and _cdc_key in (' ~ _literals(kafka_keys) ~ ')' -%}
+            {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ kafka_keys | join(', ') ~ ')' -%}
         {%- endif -%}
     {%- endif -%}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(*) as changes
