@@ -24,7 +24,7 @@ help:  ## this list
 	@echo "make docs                                   the documentation site"
 	@echo "make test                                   everything that CI runs"
 	@echo "make lint                                   the part of it that needs no Spark run"
-	@echo "make soak                                   many random histories, with crashes (hours; SOAK_WORLDS=<number>)"
+	@echo "make soak                                   10,000 random histories, 40 killed runs, a million broken events (an hour)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"
 	@echo "make sbom                                   what the project is made of, with hashes and licences"
 	@echo "make audit                                  look the Python packages up in the database of known vulnerabilities"
@@ -71,7 +71,8 @@ test: lint
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
 
 soak: $(VENV)/ready
-	@SOAK_WORLDS=$${SOAK_WORLDS:-60} $(BIN)/python -m pytest tests/test_properties.py
+	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-40} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} \
+		$(BIN)/python -m pytest tests/test_properties.py tests/test_kills.py tests/test_fuzz.py
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py

@@ -19,10 +19,10 @@ from event_factory import PLACEHOLDER, event
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-GROUPS = 150  # of keys, each with a history of its own
+WORLDS = int(os.environ.get("SOAK_WORLDS", "3"))
+GROUPS = 150 if WORLDS < 10 else 600  # of keys, each with a history of its own
 KEYS = 3  # of a group
 RUNS = 4
-WORLDS = int(os.environ.get("SOAK_WORLDS", "3"))
 COLUMNS = ("a", "b", "n")
 SYSTEMS = itertools.count()
 MUTATION = re.compile(r"\s*(/\*.*?\*/\s*)?(create|insert|merge|delete|update|alter)\b", re.DOTALL | re.IGNORECASE)
