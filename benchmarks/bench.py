@@ -7,8 +7,8 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 
 - history: files to live rows, with the environment there and no models yet
 - increment: the same of more events, in a fresh process
-- resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 - idle table: what one more silver model costs with nothing new, in a warm dbt process
+- resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 
 `hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap. `--against` adds
 another checkout of this project, to see what a change costs; `--ours-only` leaves the hand-written job out.
@@ -37,7 +37,7 @@ def took(*tables):
 
 tables = [f"bench__t{number}" for number in (1, 2, 3, 4)]
 took(*tables)
-print(min((took(*tables) - took(tables[0])) / 3 for _ in range(3)))
+print((min(took(*tables) for _ in range(3)) - min(took(tables[0]) for _ in range(3))) / 3)
 """
 
 

@@ -511,8 +511,9 @@ def _remember(span: _Span, records: DataFrame) -> dict[Place, Row]:
     found = {(row.topic, row.partition): row for row in records.groupBy("topic", "partition").agg(*columns).collect()}
     for (topic, partition), row in found.items():
         name = f"{KAFKA}{topic}/{partition}"
-        if name in span.taken:
-            span.taken[name] = replace(span.taken[name], lines=row.last.offset, digest=str(row.last.content))
+        taken = span.taken.get(name)
+        if taken and (not taken.digest or row.last.offset >= taken.lines):
+            span.taken[name] = replace(taken, lines=row.last.offset, digest=str(row.last.content))
     return found
 
 
@@ -595,6 +596,7 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
     offsets = topics.offsets(spark)
     taken = _gone(topics, offsets, ledger, landed)
     todo = _new_offsets(spark, system, topics, offsets, ledger, landed)
+    known = {name: entry for name, entry in ledger.items() if name.startswith(KAFKA)}
     span: Offsets = {}
     left = CHUNK_OFFSETS
     for (topic, partition), (start, end) in todo.items():
@@ -602,11 +604,14 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
             upto = min(end, start + left)
             span[topic, partition] = (start, upto)
             name = f"{KAFKA}{topic}/{partition}"
-            taken[name] = replace(ledger.get(name, Taken()), bytes=upto)  # and its last record, until there is a later one
+            before = known.get(name, Taken())
+            # Its last record stays known until there is a later one; of what is read from its start it is another's.
+            taken[name] = replace(before, bytes=upto) if before.bytes <= start else Taken(upto)
             left -= upto - start
             start = upto
             if not left:
                 yield _Span(span, taken)
+                known.update(taken)  # as the commit has left it
                 span, taken, left = {}, {}, CHUNK_OFFSETS
     if span:
         yield _Span(span, taken)
@@ -643,18 +648,20 @@ def _new_offsets(
             unchanged[place] = (read_so_far[place].lines, read_so_far[place].lines + 1)
         elif upto:
             checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
-    checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
     held: dict[Place, tuple[int, int]] = {}
     try:
-        if checked:
-            held = _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
         if unchanged:
             for row in _identified(topics.read(spark, unchanged)).select(*IDENTITY).collect():
                 place = row.topic, row.partition
                 held[place] = (1, int(str(row.content) == read_so_far[place].digest))
+        for place in unchanged.keys() - held.keys():  # compacted, or the mark of a transaction of another topic
+            checked[place] = (max(offsets[place][0], read_so_far[place].bytes - CHECKED_OFFSETS), read_so_far[place].bytes)
+        checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
+        if checked:
+            held |= _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
     except Exception as error:
         raise topics.explained(error) from error
-    for place in [*checked, *unchanged]:
+    for place in {**checked, **unchanged}:
         read, known = held.get(place, (0, 0))
         if known < read or (not read and place in new):
             new[place] = offsets[place]

@@ -15,7 +15,9 @@ from scripts.setup import LOCKS, locked
 
 PROJECT = LOCKS.parent  # where the locks are
 
-REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)(?P<rest>.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+REQUIREMENT = re.compile(
+    r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?==(?P<version>[^ ;\\]+)(?P<rest>.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL
+)
 UNKNOWN = "not stated"
 
 

@@ -5,7 +5,7 @@
 {% test rejected_share(model) %}
     {%- set system = model.identifier.rsplit('__event_counts', 1)[0] -%}
     {%- set allowed = [] -%}
-    {%- for table, share in var('rejected_share').items() if table.startswith(system ~ '.') -%}
+    {%- for table, share in (var('rejected_share', none) or {}).items() if table.startswith(system ~ '.') -%}
         {%- do allowed.append('when ' ~ literal(table[system | length + 1:]) ~ ' then ' ~ share | float) -%}
     {%- endfor %}
 select source_table, sum(if(kind = 'rejected', events, 0)) as rejected, sum(events) as landed
