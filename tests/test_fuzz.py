@@ -63,7 +63,9 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     name, seed = f"fuzzed_{system}", time.time_ns() if EVENTS > 10_000 else 7
     chance = Random(seed)
     events = REPOSITORY / "tests" / "events" / f"{system}.jsonl"
-    records = [record for record in map(json.loads, events.open(encoding="utf-8")) if "all_types" not in record["topic"]]
+    whole = [record for record in map(json.loads, events.open(encoding="utf-8")) if "all_types" not in record["topic"]]
+    topics = sorted({record["topic"] for record in whole})[:: 1 if EVENTS > 10_000 else 4]
+    records = [record for record in whole if record["topic"] in topics or record["topic"] == system]  # and the DDL
     lakehouse.run(name, records)
 
     file = tmp_path / "broken.jsonl"
@@ -78,6 +80,10 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     assert result.success, [node.message for node in result.result if str(node.status) != "success"]
 
     counted = dict(lakehouse.sql(f"select kind, sum(events) from monitoring.{name}__event_counts group by kind"))
+    # What a broken name makes another table's event is counted with that table, once the scaffold has found it in this topic.
+    views = lakehouse.sql(f"show views in staging like 'stg_{name}__*'")
+    elsewhere = " union all ".join(f"select _cdc_kind from staging.{view}" for _, view, _ in views)
+    counted["other_table"] = lakehouse.sql(f"select count(*) from ({elsewhere}) where _cdc_kind = 'other_table'")[0][0]
     assert sum(counted.values()) == total, (seed, counted)
     assert counted["rejected"] > count // 10
     assert lakehouse.sql(f"select count(*) from monitoring.{name}__rejected_events") == [(counted["rejected"],)]

@@ -14,7 +14,7 @@ import pytest
 from test_properties import fold, groups, record, wrong
 from test_server import Checkout
 
-KILLS = int(os.environ.get("SOAK_KILLS", "4"))
+KILLS = int(os.environ.get("SOAK_KILLS", "3"))
 READ = """
 import json
 from scripts.spark import session
