@@ -490,14 +490,14 @@ def _commit_span(
     if any(start <= newest.get(place, -1) for place, (start, _) in span.offsets.items()):
         found = _compared(spark, table, records, span.offsets)
         repeated = {place: known for place, (_, known) in found.items()}
-        _remember(span, _identified(records))
+        _remember(span, records)
         if all(known == read for read, known in found.values()):
             _count(landed, span.offsets, repeated, {})
             return False
         records = _identified(records).join(_held(spark, table, span.offsets), IDENTITY, "left_anti").drop("content")
     _write(spark, table, records, batch, snapshot)
     # Of all offsets none may hold a record: then the number is still free.
-    kept = _remember(span, _identified(spark.table(table).where(F.col("batch") == batch)))
+    kept = _remember(span, spark.table(table).where(F.col("batch") == batch))
     _count(landed, span.offsets, repeated, {place: row.n for place, row in kept.items()})
     landed.invalid += sum(row.bad for row in kept.values())
     for place, (_, end) in span.offsets.items():
@@ -507,13 +507,14 @@ def _commit_span(
 
 def _remember(span: _Span, records: DataFrame) -> dict[Place, Row]:
     """Note the last record of each partition, by which it is known again; returns how many there are."""
-    columns = F.count("*").alias("n"), F.count("error").alias("bad"), F.max(F.struct("offset", "content")).alias("last")
-    found = {(row.topic, row.partition): row for row in records.groupBy("topic", "partition").agg(*columns).collect()}
+    columns = F.count("*").alias("n"), F.count("error").alias("bad"), F.max(F.struct("offset", "digest")).alias("last")
+    marked = _marked(records).groupBy("topic", "partition")
+    found = {(row.topic, row.partition): row for row in marked.agg(*columns).collect()}
     for (topic, partition), row in found.items():
         name = f"{KAFKA}{topic}/{partition}"
         taken = span.taken.get(name)
         if taken and (not taken.digest or row.last.offset >= taken.lines):
-            span.taken[name] = replace(taken, lines=row.last.offset, digest=str(row.last.content))
+            span.taken[name] = replace(taken, lines=row.last.offset, digest=str(row.last.digest))
     return found
 
 
@@ -575,6 +576,11 @@ def _identified(records: DataFrame) -> DataFrame:
     return records.withColumn("content", F.xxhash64("key", "value", "raw"))
 
 
+def _marked(records: DataFrame) -> DataFrame:
+    """With a digest to know the very record again: a tombstone may be the same as one of a topic's former life, its time is not."""
+    return records.withColumn("digest", F.xxhash64("key", "value", "raw", "timestamp"))
+
+
 def _held(spark: SparkSession, table: str, offsets: dict[Any, tuple[int, int]]) -> DataFrame:
     """The identities of records that bronze holds, of at least these offsets: one range, so that most files are left unread."""
     topics = {topic for topic, _ in offsets}
@@ -625,7 +631,7 @@ def _new_offsets(
     Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose records.
     """
     read_so_far = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()) for place in offsets}
-    new, checked, unchanged = {}, {}, {}
+    new, checked, marked = {}, {}, {}
     for place, (earliest, latest) in offsets.items():
         upto = read_so_far[place].bytes
         name = f"{place[0]}/{place[1]}"
@@ -640,28 +646,30 @@ def _new_offsets(
         elif earliest > upto:
             landed.lost.append(f"{name}: offsets {upto:,} to {earliest - 1:,} were deleted before they were read")
             new[place] = (earliest, latest)
-        elif latest > upto:
-            new[place] = (upto, latest)
-            if upto:
-                checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
-        elif read_so_far[place].digest and earliest <= read_so_far[place].lines < upto:
-            unchanged[place] = (read_so_far[place].lines, read_so_far[place].lines + 1)
         elif upto:
-            checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
+            if latest > upto:
+                new[place] = (upto, latest)
+            last = read_so_far[place].lines
+            if read_so_far[place].digest and earliest <= last < upto:
+                marked[place] = (last, last + 1)
+            else:
+                checked[place] = (max(earliest, upto - CHECKED_OFFSETS), upto)
+        elif latest:
+            new[place] = (0, latest)
     held: dict[Place, tuple[int, int]] = {}
     try:
-        if unchanged:
-            for row in _identified(topics.read(spark, unchanged)).select(*IDENTITY).collect():
+        if marked:
+            for row in _marked(topics.read(spark, marked)).select("topic", "partition", "digest").collect():
                 place = row.topic, row.partition
-                held[place] = (1, int(str(row.content) == read_so_far[place].digest))
-        for place in unchanged.keys() - held.keys():  # compacted, or the mark of a transaction of another topic
+                held[place] = (1, int(str(row.digest) == read_so_far[place].digest))
+        for place in marked.keys() - held.keys():  # compacted, or the mark of a transaction of another topic
             checked[place] = (max(offsets[place][0], read_so_far[place].bytes - CHECKED_OFFSETS), read_so_far[place].bytes)
         checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
         if checked:
             held |= _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
     except Exception as error:
         raise topics.explained(error) from error
-    for place in {**checked, **unchanged}:
+    for place in {**checked, **marked}:
         read, known = held.get(place, (0, 0))
         if known < read or (not read and place in new):
             new[place] = offsets[place]

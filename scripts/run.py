@@ -192,12 +192,13 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
     """Land and build what is new every so many seconds, until Ctrl-C. What goes wrong is told, and tried again the next time."""
+    assert isinstance(request.events, Topics)
     say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
     try:
         while True:
             time.sleep(every - time.time() % every)
             try:
-                landed = land_topics(spark, request.system, request.events)  # type: ignore[arg-type]
+                landed = land_topics(spark, request.system, request.events)
                 if landed.batches or landed.notes or landed.lost:
                     _tell(request, landed, say)
                 if landed.lost:
@@ -207,6 +208,7 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
                     is_behind = bool(_refresh(spark, [request], say))
                     _tell_resets(spark, [request.system], say)
             except LakehouseError as error:
+                is_behind = True  # what landed before it went wrong is to be built as well
                 say(f"Error: {error}")
     except KeyboardInterrupt:
         say("\nStopped. What has landed stays; the next run goes on after it.")

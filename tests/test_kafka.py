@@ -186,6 +186,20 @@ def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse
     assert len(lakehouse.rows(f"{system}.orders")) == 5 + again + 1
 
 
+def test_topic_that_was_created_anew_and_ends_with_the_same_tombstone_is_read_from_its_start(
+    lakehouse: Lakehouse, broker: Broker
+) -> None:
+    topic = "same_end.public.orders"
+    end = {"topic": topic, "partition": 0, "key": '{"id": 1}', "value": None}
+    for life in range(2):
+        broker.create(topic)
+        broker.produce([*of("same_end", created(10, id=life)), {**end, "timestamp": 1700000000000 + life}])
+        landed = lakehouse.land("same_end", topics(broker, topic))
+        broker.do("delete", topic)
+    assert (landed.records, landed.repeated) == (1, 1)
+    assert "created anew" in landed.notes[0]
+
+
 def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lakehouse, broker: Broker) -> None:
     topic = "partitions.public.orders"
     broker.create(topic)

@@ -8,7 +8,7 @@ of them at once), dealt to several runs, and what happens around each run. A few
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
@@ -73,7 +73,7 @@ def around_a_run() -> st.SearchStrategy[tuple[str, int]]:
     return st.tuples(st.sampled_from(["nothing", "land again", "crash", "compact", "full refresh"]), st.integers(1, 8))
 
 
-def fold(history: list[Event], truncates: list[int] = []) -> dict[int, dict[str, Any]]:  # noqa: B006
+def fold(history: list[Event], truncates: Sequence[int] = ()) -> dict[int, dict[str, Any]]:
     """The rows that a history leaves, by key: per column the newest write, nothing after a delete or a truncate."""
     rows: dict[int, dict[str, Any]] = {}
     emptied: list[Event] = [(lsn, "t", key, None, "false") for lsn in truncates for key in range(-1, KEYS)]
