@@ -11,7 +11,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down sql docs test lint soak bench sbom audit clean
+.PHONY: help setup run replay up down sql docs test lint soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -19,6 +19,7 @@ help:  ## this list
 	@echo "make run KAFKA=<servers> TOPICS=<names> SYSTEM=<name>     the same from topics of a Kafka"
 	@echo "         KAFKA_CONFIG=<properties file> EVERY=<seconds>   how to get in; go on until Ctrl-C"
 	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …' SERVERS=shards|one    where the events do not say"
+	@echo "make replay SYSTEM=<name>                   read its rejected records again, after a fix"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
@@ -45,6 +46,9 @@ setup: $(VENV)/ready  ## the environment: Python packages by hash, jars by diges
 
 run: $(VENV)/ready  ## land events, build tables, show the result
 	@$(BIN)/python -m scripts.run
+
+replay: $(VENV)/ready  ## read rejected records again, after a fix
+	@REPLAY=1 $(BIN)/python -m scripts.run
 
 up: $(VENV)/ready  ## a resident Spark Connect server, which the other commands then use
 	@$(BIN)/python -m scripts.server up

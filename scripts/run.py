@@ -1,4 +1,7 @@
-"""`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result."""
+"""`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result.
+
+With REPLAY (`make replay`) the tables that have rejected records are built anew instead, after a fix.
+"""
 
 import fcntl
 import hashlib
@@ -149,7 +152,7 @@ def main() -> int:
                 lost += _land(spark, request, files.get(request.system, []), say).lost
             elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
                 raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
-        failed = _refresh(spark, todo, say)
+        failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
         _show(spark, [request.system for request in todo], say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
         if every:
@@ -188,6 +191,26 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
     with _only_builder(say):
         done = [_scaffold(spark, request, say) for request in todo]
         return _build(spark, [request.system for request in todo], done, say)
+
+
+def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
+    """Build the tables that have rejected records anew, from bronze. Returns the number of models that failed."""
+    chosen = []
+    for system in (request.system for request in todo):
+        rejects = f"monitoring.`{system}__rejected_events`"
+        found = spark.sql(f"select distinct source_table from {rejects}").collect() if spark.catalog.tableExists(rejects) else []
+        if not found:
+            say(f"{system}: no record is rejected.")
+            continue
+        tables = declared_tables(system, PROJECT / "models").values()
+        chosen += [one.model(layer, system) for one in tables if (one.table.name,) in found for layer in ("staging", "silver")]
+        monitoring = (f"{system}__event_counts", f"{system}__rejected_events", f"{system}__events")
+        chosen += [path.stem for path in _model_files(system) if path.stem in monitoring]
+    if not chosen:
+        return 0
+    say(f"Building {len(chosen)} models anew …")
+    with _only_builder(say):
+        return _dbt(["run", "--full-refresh", "--select", *chosen], say)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:

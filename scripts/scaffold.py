@@ -816,11 +816,12 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             }
         ],
     }
+    counted = {"every_record_counted": {"arguments": {"records": f"source('bronze', '{system}')"}}}
     properties = {
         "version": 2,
         "models": [
             {"name": f"{system}__{name}", "description": told.format(system), "columns": _described(columns)}
-            | ({"data_tests": ["rejected_share"]} if name == "event_counts" else {})
+            | ({"data_tests": ["rejected_share", counted]} if name == "event_counts" else {})
             for name, (told, columns) in MONITORING.items()
         ],
     }

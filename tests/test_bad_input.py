@@ -520,6 +520,43 @@ def test_mysql_events_without_a_usable_position_are_rejected(lakehouse: Lakehous
     assert lakehouse.rejected("lost_place") == [(f"shop.public.orders/0/{number}", "no_position") for number in range(1, 8)]
 
 
+def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(lakehouse: Lakehouse) -> None:
+    """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a test of dbt."""
+    later = updated(30, id=2, note="later")
+    later["value"] = later["value"].replace('"op": "u"', '"op": "x"')
+    tombstone = {**deleted(20, id=1), "offset": 21, "value": None}
+    records = [created(10, id=1), created(11, id=2, note="first"), updated(15, id=1), deleted(20, id=1), tombstone, later]
+    records.append({**created(40, id=3), "topic": "shop.public.unknown", "value": "{}"})
+    lakehouse.run("replayed", records)
+
+    def accounts() -> dict[str, int]:
+        counts = dict(lakehouse.sql("select kind, sum(events) from monitoring.replayed__event_counts group by kind"))
+        merged = "select count(distinct regexp_replace(_cdc_event_id, '#before$', '')) from silver.replayed__orders"
+        is_superseded = "_cdc_kind = 'change' and _cdc_event_id not in (select _cdc_event_id from silver.replayed__orders)"
+        found = {"rejected": counts.pop("rejected", 0), "merged": lakehouse.sql(merged)[0][0]}
+        found["superseded"] = lakehouse.sql(f"select count(*) from staging.stg_replayed__orders where {is_superseded}")[0][0]
+        assert counts.pop("change") == found["merged"] + found["superseded"]
+        found["no rows"] = sum(counts.values())
+        assert sum(found.values()) == lakehouse.sql("select count(*) from bronze.replayed")[0][0] == len(records)
+        return found
+
+    assert accounts() == {"merged": 2, "superseded": 2, "no rows": 2, "rejected": 1}
+    connector = lakehouse.project / "macros" / "connectors" / "connector.sql"
+    before = connector.read_text()
+    try:
+        connector.write_text(before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\""))
+        replay = [lakehouse._run.Request("replayed", "", None, {})]
+        assert lakehouse._run._replay(lakehouse.spark, replay, print) == 0
+        assert accounts() == {"merged": 2, "superseded": 3, "no rows": 2, "rejected": 0}
+        assert lakehouse.rows("replayed.orders") == [{"id": 2, "note": "later"}]
+        check = ["test", "--select", "test_name:every_record_counted"]
+        assert lakehouse.dbt(*check).success
+        lakehouse.spark.sql("delete from monitoring.replayed__event_counts where kind = 'tombstone'")
+        assert not lakehouse.dbt(*check).success
+    finally:
+        connector.write_text(before)
+
+
 # Names
 
 HOSTILE = [

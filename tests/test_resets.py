@@ -66,6 +66,7 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
 def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) -> None:
     redelivered = [at(3 + number, record) for number, record in enumerate(HISTORY)]
     emptied = [*HISTORY, at(3, truncated(1030))]
+    emptying = at(2, truncated(1015))
     below = at(4, created(300, id=7, note="new"))
     restored_twice = [RESTORED[0], at(4, RESTORED[0]), at(5, updated(305, id=1, note="newer")), at(6, RESTORED[0])]
     cases: dict[str, tuple[list[list[dict[str, Any]]], list[int] | None]] = {
@@ -74,6 +75,10 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         "late": ([HISTORY[1:], HISTORY[:1]], None),
         "before_a_truncate": ([[*HISTORY, at(4, truncated(1030)), at(3, created(1025, id=7, note="gone"))]], None),
         "restored_twice": ([HISTORY, restored_twice], [3, 5, 2]),
+        "truncated_twice": ([[*HISTORY[:2], emptying, at(3, HISTORY[2]), at(4, emptying)], [at(5, emptying)]], None),
+        "truncated_late": ([[*HISTORY[:2], at(3, HISTORY[2])], [emptying]], None),
+        "truncated": ([[*HISTORY, at(3, truncated(300))]], [3, 3, 1]),
+        "truncated_later": ([HISTORY, [at(3, truncated(300)), at(4, truncated(310))]], [3, 4, 2]),
         "emptied": ([[*emptied, below]], [4, 4, 1]),
         "emptied_before": ([emptied, [below]], [4, 4, 1]),
     }

@@ -47,7 +47,7 @@
     - truncated_by: its event, the time of it as text, and its batch; none where there is none,
     - is_truncated: whether the new events hold a truncate,
     - has_partial: whether some of them leave out values,
-    - oldest: the least place in the log of the new changes,
+    - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes.
 -#}
@@ -116,10 +116,8 @@
             {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
         {%- endif -%}
         {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
-        {%- if row[1] == 'change' -%}
-            {%- do bounds.update({'oldest': [bounds.oldest or row[8], row[8]] | min}) -%}
-            {%- do newest.append(row[9]) -%}
-        {%- endif -%}
+        {%- if row[1] in ('change', 'truncate') -%} {%- do bounds.update({'oldest': [bounds.oldest or row[8], row[8]] | min}) -%} {%- endif -%}
+        {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
     {%- endfor -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}

@@ -1,7 +1,7 @@
 {#-
     Where the source's log started over: a restored database, a failover, a reset binlog. New changes that came after another
-    change of their key, or after a truncate, and lie below it lose to what is older. A change that had landed before is
-    none of these, but a redelivery; its original is looked for only where there is something to ask.
+    change of their key, or after a truncate, and lie below it lose to what is older; so does a truncate below a change of any
+    key. What had landed before is none of these, but a redelivery; its original is looked for only where there is something to ask.
 
     - bounds: of the model that is run, with its new changes in the cache.
 
@@ -30,26 +30,32 @@
 {%- endmacro %}
 
 
-{#- The new changes that came after something that lies above them: another new change, what is merged, the last truncate. -#}
+{#- The new changes and truncates that came after something that lies above them: another new one, what is merged, the last truncate. -#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set new = _in_place(new_changes_name(), "_cdc_kind = 'change'") -%}
-select {{ _quoted_list(keys) }}, _cdc_op, _cdc_event_id, _cdc_log, _cdc_place, _cdc_number
+    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')") -%}
+    {%- set found -%}
+        {% for name in keys %}new.{{ quoted(name) }}, {% endfor %}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number
+    {%- endset -%}
+    {%- set before = 'order by _cdc_number rows between unbounded preceding and 1 preceding' -%}
+select {{ found }}
 from (
     select
         *,
-        max(_cdc_log) over (
-            partition by {{ _quoted_list(keys) }}, _cdc_place order by _cdc_number rows between unbounded preceding and 1 preceding
-        ) as _cdc_highest
+        {%- if bounds.is_truncated %}
+        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by _cdc_place {{ before }}), null) as _cdc_highest_of_all,
+        {%- endif %}
+        max(_cdc_log) over (partition by {{ _quoted_list(keys) }}, _cdc_place {{ before }}) as _cdc_highest
     from ({{ new }}) as new
-) as ordered
-where _cdc_log < _cdc_highest
+) as new
+where _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if bounds.is_truncated else '_cdc_highest' }}
 {%- if bounds.above and bounds.oldest < bounds.merged_position %}
+{%- for condition in [_is_same_key(keys)] + (["new._cdc_kind = 'truncate'"] if bounds.is_truncated else []) %}
 union
-select {% for name in keys %}new.{{ quoted(name) }}, {% endfor %}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number
+select {{ found }}
 from ({{ new }}) as new
-inner join ({{ _in_place(this, 'true') }}) as other
-    on {% for name in keys %}new.{{ quoted(name) }} <=> other.{{ quoted(name) }} and {% endfor %}{{ _is_later_and_below() }}
+inner join ({{ _in_place(this, 'true') }}) as other on {{ condition }} and {{ _is_later_and_below() }}
+{%- endfor %}
 {%- endif %}
 {%- if bounds.truncated_by and bounds.oldest < bounds.truncated_at %}
 {%- set truncate -%}
@@ -61,7 +67,7 @@ inner join ({{ _in_place(this, 'true') }}) as other
     )
 {%- endset %}
 union
-select {% for name in keys %}new.{{ quoted(name) }}, {% endfor %}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number
+select {{ found }}
 from ({{ new }}) as new
 inner join ({{ _in_place(truncate, 'true') }}) as other on {{ _is_later_and_below() }}
 {%- endif %}
@@ -80,6 +86,11 @@ where {{ condition }}
 {%- endmacro %}
 
 
+{% macro _is_same_key(keys) -%}
+    {%- for name in keys -%} new.{{ quoted(name) }} <=> other.{{ quoted(name) }}{{ ' and ' if not loop.last }} {%- endfor -%}
+{%- endmacro %}
+
+
 {% macro _is_later_and_below() -%}
     new._cdc_log < other._cdc_log
     and if(
@@ -90,19 +101,17 @@ where {{ condition }}
 {%- endmacro %}
 
 
-{#- By partition or file, those changes whose like had not landed before; `ids` are their events, where these are few. -#}
+{#- By partition or file, those of them whose like had not landed before; `ids` are their events, where these are few. -#}
 {% macro _without_redeliveries(bounds, below, ids) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set is_original = "_cdc_kind = 'change' and _cdc_batch <= " ~ bounds.up_to -%}
+    {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
     {%- if ids | length <= 1000 -%}
         {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
         {%- set kafka_keys = run_query(
-            'select distinct if(key is null, null, cast(xxhash64(key) as string)) from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
+            'select distinct cast(xxhash64(key) as string) from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
             ~ ' and ' ~ _record_id('records') ~ ' in (' ~ _literals(ids | map('replace', '#before', '') | unique | list) ~ ')'
         ).columns[0].values() -%}
-        {%- if none not in kafka_keys -%}
-            {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ kafka_keys | join(', ') ~ ')' -%}
-        {%- endif -%}
+        {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ kafka_keys | join(', ') ~ ')' -%}
     {%- endif -%}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(*) as changes
 from ({{ below }}) as below
