@@ -266,10 +266,10 @@ def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, do
 
 
 def epochs_of(system: str, seeds: Path) -> list[dict[str, Any]]:
-    """The epochs that `cdc_epochs.csv` declares for a system: from which offset of a partition on the source's log is another one.
+    """The epochs that `cdc_epochs.csv` declares for a system: from where on a topic has records of another log.
 
     Raises:
-        LakehouseError: a line is not of the form system, topic, partition, from_offset, epoch, or says nothing new.
+        LakehouseError: a line is not of the form system, topic, partition, from_offset, from_batch, epoch.
     """
     path = seeds / "cdc_epochs.csv"
     if not path.exists():
@@ -277,19 +277,20 @@ def epochs_of(system: str, seeds: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     with path.open(encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines, strict=True)
-        expected = ["system", "topic", "partition", "from_offset", "epoch"]
+        expected = ["system", "topic", "partition", "from_offset", "from_batch", "epoch"]
         if reader.fieldnames != expected:
             raise LakehouseError(f"{path}: the first line is {reader.fieldnames}; expected {','.join(expected)}.")
         for row in reader:
-            numbers = [str(row[name] or "").strip() for name in expected[2:]]
-            if not all(number.isdecimal() for number in numbers) or not 1 <= int(numbers[2]) <= 9999 or None in row:
+            given = {name: value for name in expected[2:] if (value := str(row[name] or "").strip())}
+            numbers = {name: int(value) for name, value in given.items() if value.isdecimal()}
+            is_placed = {"partition", "from_offset"} <= numbers.keys() or ("from_batch" in numbers and "from_offset" not in numbers)
+            if numbers.keys() != given.keys() or not is_placed or not 1 <= numbers.get("epoch", 0) <= 9999 or None in row:
                 raise LakehouseError(
-                    f"{path}, line {reader.line_num}: expected {','.join(expected)}, with a partition and an offset from 0 and an "
-                    f"epoch from 1 to 9999; found {','.join(str(value) for value in row.values())}."
+                    f"{path}, line {reader.line_num}: expected {','.join(expected)}, with a partition and an offset from 0, or a "
+                    f"batch, or all of these, and an epoch from 1 to 9999; found {','.join(str(value) for value in row.values())}."
                 )
-            partition, from_offset, epoch = map(int, numbers)
             if row["system"] == system:
-                found.append({"topic": row["topic"], "partition": partition, "from_offset": from_offset, "epoch": epoch})
+                found.append({"topic": row["topic"], **numbers})
     return found
 
 
@@ -646,11 +647,10 @@ def render(system: str, declared: Declared) -> dict[str, str]:
 def _epochs(declared: Declared) -> str:
     if not declared.epochs:
         return ""
-    lines = "".join(
-        f"        {{'topic': {_text(epoch['topic'])}, 'partition': {epoch['partition']}, 'from_offset': {epoch['from_offset']}, "
-        f"'epoch': {epoch['epoch']}}},\n"
-        for epoch in declared.epochs
-    )
+    lines = ""
+    for epoch in declared.epochs:
+        numbers = "".join(f", '{name}': {number}" for name, number in epoch.items() if name != "topic")
+        lines += f"        {{'topic': {_text(epoch['topic'])}{numbers}}},\n"
     return f"    epochs = [\n{lines}    ],\n"
 
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import Lakehouse
 from event_factory import created, deleted, event, truncated, updated
 
-HEADER = "system,topic,partition,from_offset,epoch\n"
+HEADER = "system,topic,partition,from_offset,from_batch,epoch\n"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
     assert len(messages) == 3
     assert "restored__a" in messages[0] and "public.a" in messages[0] and "2 in shop.public.a/0 from 3 to 4" in messages[0]
 
-    epochs(*(f"restored,shop.public.{table},0,3,1" for table in landings))
+    epochs(*(f"restored,shop.public.{table},0,3,,1" for table in landings))
     done = lakehouse.scaffold("restored")
     assert sum("epochs changed" in note for note in done.notes) == 3
     assert lakehouse._run._build(lakehouse.spark, ["restored"], [done], print) == 0
@@ -90,6 +90,19 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []
 
 
+def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
+    """The same offsets again, with other records: what landed from a batch on is of the new log."""
+    lakehouse.run("anew", HISTORY)
+    new = {**at(0, updated(300, id=1, note="new")), "timestamp": 1800000000000}
+    new["value"] = new["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
+    lakehouse.run("anew", [new])
+    assert lakehouse.resets("anew") == {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
+    epochs("anew,shop.public.orders,0,0,2,1")
+    lakehouse.build_landed("anew")
+    assert lakehouse.rows("anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
+    assert lakehouse.resets("anew") == {}
+
+
 def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
     def written(offset: int, file: int, pos: int, note: str) -> dict[str, Any]:
         source = {
@@ -109,31 +122,40 @@ def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lak
     lakehouse.run("rebinned", [written(0, 9, 400, "old"), written(1, 10, 4, "older")])
     lakehouse.run("rebinned", [written(2, 1, 500, "new")])
     assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [2, 2, 1]}}
-    epochs("rebinned,b.b.t,0,2,1")
+    epochs("rebinned,b.b.t,0,2,,1")
     lakehouse.run("rebinned", [written(3, 1, 300, "late")])
     assert lakehouse.rows("rebinned.t") == [{"id": 1, "note": "new"}]
     assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [3, 3, 1]}}
 
 
-def test_bare_values_of_a_later_time_are_told(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
+    lakehouse: Lakehouse, epochs: Any, tmp_path: Path
+) -> None:
     def bare(name: str, *records: dict[str, Any]) -> Path:
-        (tmp_path / name).write_text("".join(record["value"] + "\n" for record in records))
-        return tmp_path / name
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(record["value"] + "\n" for record in records))
+        return path
 
     later = event("u", 300, {"id": 1, "note": "new"})
     later["value"] = later["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
-    lakehouse.run("bare_reset", bare("a.jsonl", *HISTORY), keys={"orders": ["id"]})
-    lakehouse.run("bare_reset", bare("b.jsonl", updated(1005, id=1, note="late"), later))
-    assert lakehouse.resets("bare_reset") == {"public.orders": {f"{tmp_path}/b.jsonl": [2, 2, 1]}}
+    bare("first/a.jsonl", *HISTORY)
+    lakehouse.run("bare_reset", bare("first/b.jsonl", updated(1005, id=1, note="late")).parent, keys={"orders": ["id"]})
+    lakehouse.run("bare_reset", bare("c.jsonl", later))
+    assert lakehouse.resets("bare_reset") == {"public.orders": {f"{tmp_path}/c.jsonl": [1, 1, 1]}}
+    epochs("bare_reset,shop.public.orders,,,2,1")
+    lakehouse.run("bare_reset", bare("d.jsonl", updated(310, id=1, note="newer")))
+    assert lakehouse.rows("bare_reset.orders", "id") == [{"id": 1, "note": "newer"}, {"id": 2, "note": "old"}]
+    assert lakehouse.resets("bare_reset") == {}
 
 
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:
     from scripts.errors import LakehouseError
 
     lakehouse.run("epochs", HISTORY)
-    for rest in ("0,3,0", ",3,1", "0,-3,1", "0,1,1,1", "0,1"):
+    for rest in ("0,3,,0", ",3,,1", "0,-3,,1", "0,1,1,1,1", "0,1", "0,,,1", ",1,1,1"):
         epochs(f"epochs,shop.public.orders,{rest}")
         with pytest.raises(LakehouseError, match="cdc_epochs.csv, line 2"):
             lakehouse.scaffold("epochs")
-    epochs("epochs,elsewhere,0,3,1")
+    epochs("epochs,elsewhere,0,3,,1")
     assert any("elsewhere" in note for note in lakehouse.scaffold("epochs").notes)

@@ -157,14 +157,17 @@ from judged
 
 
 {#-
-    The epoch of a record: the greatest one that is declared for its partition at its offset or before it, else 0. What the
+    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0. What the
     source logged after it started over sorts after all that it logged before.
 -#}
 {% macro _epoch(epochs) -%}
     {%- if not epochs -%} '0000' {%- else -%}
     case
         {%- for declared in epochs | sort(attribute='epoch', reverse=true) %}
-        when topic = {{ literal(declared.topic) }} and partition = {{ declared.partition | int }} and offset >= {{ declared.from_offset | int }}
+        when topic = {{ literal(declared.topic) }}
+            {%- if declared.partition is defined %} and partition = {{ declared.partition | int }}{% endif %}
+            {%- if declared.from_offset is defined %} and offset >= {{ declared.from_offset | int }}{% endif %}
+            {%- if declared.from_batch is defined %} and batch >= {{ declared.from_batch | int }}{% endif %}
             then '{{ '%04d' % declared.epoch }}'
         {%- endfor %}
         else '0000'

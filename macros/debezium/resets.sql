@@ -8,8 +8,8 @@
     Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
     are; with those that were known, as text of JSON.
 
-    Of one partition or file the numbers tell what came later; of different ones, in batches of their own, the source's
-    clock: the one place where a clock counts, and it decides nothing.
+    Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
+    topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
 -#}
 {% macro debezium_resets(bounds) -%}
     {%- if not bounds.get('keys') or not bounds.oldest or not bounds.is_log -%}
@@ -43,9 +43,9 @@ from (
     select
         *,
         {%- if bounds.is_truncated %}
-        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by _cdc_place {{ before }}), null) as _cdc_highest_of_all,
+        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by _cdc_place, _cdc_epoch {{ before }}), null) as _cdc_highest_of_all,
         {%- endif %}
-        max(_cdc_log) over (partition by {{ _quoted_list(keys) }}, _cdc_place {{ before }}) as _cdc_highest
+        max(_cdc_log) over (partition by {{ _quoted_list(keys) }}, _cdc_place, _cdc_epoch {{ before }}) as _cdc_highest
     from ({{ new }}) as new
 ) as new
 where _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if bounds.is_truncated else '_cdc_highest' }}
@@ -79,6 +79,7 @@ inner join ({{ _in_place(truncate, 'true') }}) as other on {{ _is_later_and_belo
 select
     *,
     {{ log_position() }} as _cdc_log,
+    split_part(_cdc_position, '.', 1) as _cdc_epoch,
     regexp_replace(_cdc_event_id, '[/:][0-9]+(#before)?$', '') as _cdc_place,
     cast(regexp_extract(_cdc_event_id, '([0-9]+)(#before)?$', 1) as bigint) as _cdc_number
 from {{ changes }} as changes
@@ -94,7 +95,8 @@ where {{ condition }}
 {% macro _is_later_and_below() -%}
     new._cdc_log < other._cdc_log
     and if(
-        new._cdc_place = other._cdc_place and (new._cdc_number > other._cdc_number or new._cdc_batch <= other._cdc_batch),
+        new._cdc_place = other._cdc_place and new._cdc_epoch = other._cdc_epoch
+        and (new._cdc_number > other._cdc_number or new._cdc_batch <= other._cdc_batch),
         new._cdc_number > other._cdc_number,
         new._cdc_changed_at > other._cdc_changed_at and not new._cdc_is_snapshot
     )
