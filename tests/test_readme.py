@@ -61,7 +61,7 @@ def test_each_guarantee_names_a_test_that_there_is() -> None:
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
 
 
-@pytest.mark.parametrize("page", ["docs/connectors/README.md", "docs/reliability.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/connectors/README.md", "docs/reliability.md"])
 def test_a_table_of_what_is_shown_names_tests_that_there_are(page: str) -> None:
     path = REPOSITORY / page
     text = path.read_text(encoding="utf-8")
