@@ -59,6 +59,8 @@
     - snapshot: the mark of `source.snapshot`,
     - position: the place in the source's log, as text that sorts in the source's order; NULL where it should be
       there and is not; '' where the connector has none and the order of the topic is all there is,
+    - in_topic_order: whether the order of the topic is all there is for a record with the position `_source_position`. A row of a snapshot that
+      is taken again is then newer than the changes before it in the topic; at a position it loses to the change there,
     - is_log: whether a later change of a key has a greater position. Where writers choose the time of their write it may not, and a
       lesser one does not tell that a log started over,
     - ties: what decides between an event and a delete of one key at one position: `topic`, the order of the topic;
@@ -98,6 +100,7 @@
         'op': 'lower(_event.payload.op)',
         'snapshot': '_event.payload.source.snapshot',
         'position': "''",
+        'in_topic_order': "_source_position = ''",
         'is_log': true,
         'ties': 'topic',
         'table': [],

@@ -20,6 +20,7 @@
         },
         'left_out': 'untouched',
         'position': _mongodb_position(),
+        'in_topic_order': "_source_position = repeat('9', 30)",
         'table': ['_event.payload.source.db', '_event.payload.source.collection'],
         'transaction_id': "coalesce(_event.payload.transaction.id, concat(_event.payload.source.lsid, ':', _event.payload.source.txnNumber))",
         'splits_key_changes': true,

@@ -92,7 +92,7 @@ images as (
         {%- endfor %}
         {{ _kind(c, table, keys) }} as _kind,
         concat(
-            {{ _epoch(epochs) }}, '.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }}, '0', '1'), '.',
+            {{ _epoch(epochs) }}, '.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '0', '1'), '.',
             {%- if c.ties != 'topic' %}
             if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
             {%- endif %}
