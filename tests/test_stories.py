@@ -275,18 +275,37 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
     heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
     ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
+    places = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
+    in_log = [
+        other(
+            "all",
+            offset,
+            json.dumps({"position": {"file": file, "pos": pos}, "ddl": f"DROP TABLE t{offset}", "tableChanges": []}),
+        )
+        for offset, (file, pos) in places.items()
+    ]
+    no_statement = other(
+        "all",
+        2,
+        '{"source":{"connector":"sqlserver"},"ts_ms":1,"ddl":null,"tableChanges":[{"type":"ALTER","id":"\\"d\\".\\"s\\".\\"t\\""}]}',
+    )
+    notification = other("notes", 1, '{"id":"a","aggregate_type":"Initial Snapshot","type":"STARTED","additional_data":{}}')
     nothing = other("all.unknown", 1, '{"hello":1}')
     message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
-    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, nothing, message])
+    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, no_statement, *in_log, notification, nothing, message])
     lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
 
     query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
     assert lakehouse.sql(query) == [
-        (None, "ddl", 1),
+        (None, "ddl", 7),
         (None, "heartbeat", 1),
         (None, "message", 1),
+        (None, "notification", 1),
         (None, "unrecognised", 1),
         ("public.later", "change", 1),
         ("public.later", "tombstone", 1),
         ("public.orders", "change", 1),
     ]
+    history = lakehouse.sql("select event_id, table_name, kind from monitoring.all__ddl_history order by order_key")
+    assert [event for event, _, _ in history] == [f"all/0/{offset}" for offset in (1, 2, 19, 100, 10, 9, 3)]
+    assert history[1:3] == [("all/0/2", "t", "ALTER TABLE"), ("all/0/19", "t19", "DROP TABLE")]
