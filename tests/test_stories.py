@@ -275,14 +275,14 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
     heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
     ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
-    places = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
+    in_binlog = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
+    places: dict[int, dict[str, object]] = {offset: {"file": file, "pos": pos} for offset, (file, pos) in in_binlog.items()}
+    places |= {201: {"commit_lsn": "00000027:00000ac0:000F"}, 202: {"commit_lsn": "00000027:00000ac0:000a", "change_lsn": None}}
+    places |= {203: {"commit_lsn": "1000"}, 204: {"commit_lsn": "999"}, 205: {"scn": "1000"}, 206: {"scn": "999"}}
+    places |= {207: {"commit_ts": 1000}, 208: {"commit_ts": 999}}
     in_log = [
-        other(
-            "all",
-            offset,
-            json.dumps({"position": {"file": file, "pos": pos}, "ddl": f"DROP TABLE t{offset}", "tableChanges": []}),
-        )
-        for offset, (file, pos) in places.items()
+        other("all", offset, json.dumps({"position": place, "ddl": f"DROP TABLE t{offset}", "tableChanges": []}))
+        for offset, place in places.items()
     ]
     no_statement = other(
         "all",
@@ -297,7 +297,7 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
     query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
     assert lakehouse.sql(query) == [
-        (None, "ddl", 7),
+        (None, "ddl", 15),
         (None, "heartbeat", 1),
         (None, "message", 1),
         (None, "notification", 1),
@@ -307,5 +307,8 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
         ("public.orders", "change", 1),
     ]
     history = lakehouse.sql("select event_id, table_name, kind from monitoring.all__ddl_history order by order_key")
-    assert [event for event, _, _ in history] == [f"all/0/{offset}" for offset in (1, 2, 19, 100, 10, 9, 3)]
-    assert history[1:3] == [("all/0/2", "t", "ALTER TABLE"), ("all/0/19", "t19", "DROP TABLE")]
+    offsets = [int(event.removeprefix("all/0/")) for event, _, _ in history]
+    assert [offset for offset in offsets if offset < 200] == [1, 2, 19, 100, 10, 9, 3]
+    for earlier in (202, 204, 206, 208):
+        assert offsets.index(earlier) < offsets.index(earlier - 1)
+    assert history[:2] == [("all/0/1", "t", "DROP TABLE"), ("all/0/2", "t", "ALTER TABLE")]
