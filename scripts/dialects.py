@@ -24,6 +24,7 @@ from scripts.schema import (
 Payload = dict[str, Any]
 ROW_OPERATIONS = {"c", "r", "u", "d"}
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
+NOTIFICATION = {"id", "aggregate_type", "type", "additional_data"}
 RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
 # Members that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its prefix.
 FLATTENED_METADATA = {
@@ -155,9 +156,12 @@ def _has_cells(payload: Payload) -> bool:
 
 
 def _is_plain_row(payload: Payload) -> bool:
-    is_envelope = isinstance(payload.get("source"), dict) and any(name in payload for name in ("op", "ddl", "historyRecord"))
+    is_envelope = isinstance(payload.get("source"), dict) and any(
+        name in payload for name in ("op", "ddl", "tableChanges", "historyRecord")
+    )
     is_marker = payload.get("status") in ("BEGIN", "END") and "event_count" in payload
-    return not (is_envelope or is_marker or payload.keys() <= {"ts_ms", "ts_us", "ts_ns"})
+    is_notification = payload.keys() - {"timestamp"} == NOTIFICATION
+    return not (is_envelope or is_marker or is_notification or payload.keys() <= {"ts_ms", "ts_us", "ts_ns"})
 
 
 def _is_marked_row(payload: Payload) -> bool:
@@ -352,6 +356,8 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):
+        if not found.is_row(payload):  # DDL and messages are not flattened
+            return None
         raise LakehouseError(
             f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {found.connector!r}. "
             "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."

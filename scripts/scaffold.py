@@ -100,11 +100,15 @@ def scaffold(
     for table in seen:
         declared = known.get(table.identity)
         problem = _problem(table, declared)
-        if not (problem or declared or connector or table.tells_deletes or _has_tombstones(spark, system, table)):
-            problem = (
-                "no event tells of deletes: there is no __deleted, and no record without a value. Set "
-                "delete.tombstone.handling.mode=rewrite, or name CONNECTOR=flattened if deletes come as records without a value"
-            )
+        if not (problem or declared or table.tells_deletes or _has_tombstones(spark, system, table)):
+            told = "no event tells of deletes: there is no __deleted, and no record without a value"
+            setting = "delete.tombstone.handling.mode=rewrite"
+            if connector:
+                done.notes.append(
+                    f"{table.name}: {told}. If they do not come as the latter either, deleted rows stay: set {setting}"
+                )
+            else:
+                problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
         if problem:
             done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
         elif declared is None:
@@ -763,7 +767,14 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "table_change": "What became of the table: `CREATE`, `ALTER` or `DROP`.",
             "primary_key": "Columns of the primary key afterwards.",
             "columns": "Columns afterwards, as the connector tells them.",
+            "table_comment": "Comment of the table afterwards.",
+            "default_charset": "Character set of the table's columns that name none.",
+            "attributes": "Further attributes of the table, as the connector tells them.",
             "position": "Where the statement stands in the source's log, as the connector tells it.",
+            "order_key": (
+                "A text that sorts the statements as the source made them: by the place in its log, then by partition and offset, "
+                "else by file and line. Statements without a place come first. A log that started over is not told apart."
+            ),
             "event_id": "The record in bronze: topic/partition/offset, or file:line.",
             "batch": "Number of the bronze batch.",
         },

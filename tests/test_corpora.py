@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+from base64 import b64encode
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -140,6 +141,8 @@ def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) ->
         lakehouse.run(f"serde_{number}", [by_file[name]], keys={"customers": ["id"]})
         wanted = content["per_file"][name]
         assert lakehouse.rows(f"serde_{number}.customers") == [wanted.get("after", wanted)]
+    lakehouse.run("serde_3", [by_file["serde-unwrapped.json"]], "flattened", {"mysql-server-1.inventory.customers": ["id"]})
+    assert lakehouse.rows("serde_3.mysql_server_1_inventory_customers") == [content["per_file"]["serde-unwrapped.json"]]
     done = lakehouse.run("serde_0", [by_file["serde-unknown-property.json"]])
     assert any("middle_name" in note for note in done.notes)
     assert lakehouse.rows("serde_0.customers")[0]["middle_name"] == "L"
@@ -148,7 +151,9 @@ def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) ->
 def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse) -> None:
     from event_factory import created, deleted
 
-    forms = ['{"schema":{},"payload":{"id":0}}', '{"schema":{},"payload":1}', '{"id":2}', "3", '{"id":"4"}']
+    asserted = expected(corpus("debezium_serde"))["key_forms_asserted"]
+    assert [form.partition(" -> ")[2] for form in asserted] == ["{a:1}", "1", "{a:1}", "1", "null"]  # all are here
+    forms = ['{"schema":{},"payload":{"id":0}}', '{"schema":{},"payload":1}', '{"id":2}', "3", '{"id":"4"}', None, "null"]
     gone = []
     for id, key in enumerate(forms):
         delete = deleted(20 + id, id=id)
@@ -156,8 +161,9 @@ def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse) -> None:
         value["before"] = None
         gone.append({**delete, "key": key, "value": json.dumps(value)})
     lakehouse.run("key_forms", [*(created(10 + id, id=id, note=key) for id, key in enumerate([*forms, "none"])), *gone])
-    assert [row["note"] for row in lakehouse.rows("key_forms.orders")] == ["none"]
-    assert lakehouse.rejected("key_forms") == []
+    assert [row["note"] for row in lakehouse.rows("key_forms.orders", "id")] == [None, "null", "none"]
+    # A key that is null names no row: where `before` does not either, the delete cannot be applied, and must not be lost.
+    assert lakehouse.rejected("key_forms") == [("shop.public.orders/0/25", "no_key"), ("shop.public.orders/0/26", "no_key")]
 
 
 def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lakehouse) -> None:
@@ -244,27 +250,84 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
 
 
 def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
-    from event_factory import created
+    from event_factory import PLACEHOLDER, created, event
 
     vectors = json.loads((corpus("hudi_ordering_cases") / "vectors.json").read_text(encoding="utf-8"))
+
+    def mysql(number: int, offset: int, winner: str, **source: Any) -> dict[str, Any]:
+        record = created(1, id=number, winner=winner)
+        value = json.loads(record["value"])
+        value["source"].update({"connector": "mysql", "db": "shop", "row": 0, "lsn": None, **source})
+        return {**record, "value": json.dumps(value), "offset": offset}
+
+    assert (vectors["equal_position"], vectors["incoming_seq_null"]) == ("incoming wins", "error")
+    cases = vectors["mysql_seq_is_current_latest"] + [{"current": "7.7", "incoming": "7.7", "current_wins": False}]
     events = []
-    for number, case in enumerate(vectors["mysql_seq_is_current_latest"]):
+    for number, case in enumerate(cases):
         for offset, role in enumerate(("current", "incoming")):
-            record = created(1, id=number, winner=role)
-            value = json.loads(record["value"])
             file, pos = case[role].split(".")
-            value["source"].update(connector="mysql", db="shop", file=f"mysql-bin.{file}", pos=int(pos), row=0, lsn=None)
-            record.update(value=json.dumps(value), offset=2 * number + offset)
-            events.append(record)
+            events.append(mysql(number, 2 * number + offset, role, file=f"mysql-bin.{file}", pos=int(pos)))
+    # Without a place in the binlog: an error there, a reject here. Without a file too it is no error here: writers that leave out
+    # both are to be read, and sort before everything ("if file is null or '' → file_no = -1").
+    events.append(mysql(0, 50, "no place", file="mysql-bin.000009", pos=None))
+    events.append(mysql(0, 51, "no file", file=None, pos=None))
+
+    def postgresql(
+        number: int, lsn: int, op: str, offset: int, note: str | None = None, photo: str | None = None
+    ) -> dict[str, Any]:
+        row = None if op == "d" else {"id": number, "note": note, "photo": photo}
+        record = event(op, lsn, row, {"id": number}, "toast", offset)
+        columns = [{"field": "id", "type": "int32"}, {"field": "note", "type": "string"}, {"field": "photo", "type": "bytes"}]
+        schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": columns}]}
+        value = json.dumps({"schema": schema, "payload": json.loads(record["value"])}, separators=(",", ":"))
+        return {**record, "value": value}
+
+    left_out, picture = b64encode(PLACEHOLDER.encode()).decode(), b64encode(b"picture").decode()
+    assert PLACEHOLDER in vectors["postgres"]["toast"] and "lower lsn is ignored" in vectors["postgres"]["order"]
+    events += [postgresql(number, 100, "c", number, "stored", picture) for number in range(7)]
+    events += [
+        postgresql(0, 99, "u", 10, "late", None),
+        postgresql(1, 1000, "u", 11, "newer", None),  # as a text it is before 99
+        postgresql(2, 101, "u", 12, PLACEHOLDER, left_out),
+        postgresql(3, 101, "u", 13, None, left_out),
+        postgresql(4, 101, "d", 14),
+        postgresql(5, 99, "d", 15),
+        postgresql(6, 100, "u", 16, "equal", left_out),
+    ]
     lakehouse.run("hudi", events)
+
     winners = [row["winner"] for row in lakehouse.rows("hudi.orders", "id")]
-    assert winners == ["current" if case["current_wins"] else "incoming" for case in vectors["mysql_seq_is_current_latest"]]
+    assert winners == ["current" if case["current_wins"] else "incoming" for case in cases]
+    assert lakehouse.rejected("hudi") == [("shop.public.orders/0/50", "no_position")]
+    rows = [(row["id"], row["note"], row["photo"] and bytes(row["photo"])) for row in lakehouse.rows("hudi.toast", "id")]
+    assert rows == [
+        (0, "stored", b"picture"),
+        (1, "newer", None),
+        (2, "stored", b"picture"),
+        (3, None, b"picture"),
+        (5, "stored", b"picture"),
+        (6, "equal", b"picture"),
+    ]
+
+
+def _check_members(row: dict[str, Any], text: str) -> None:
+    """Whether a row of `ddl_history` has all that the record tells of its table."""
+    value = json.loads(text)
+    (change,) = value.get("payload", value)["tableChanges"] or [{}]
+    table = change.get("table") or {}
+    assert row["table_comment"] == table.get("comment", change.get("comment"))
+    assert row["default_charset"] == table.get("defaultCharsetName")
+    assert row["attributes"] == table.get("attributes")
+    for found, told in zip(row["columns"] or [], table.get("columns", []), strict=True):
+        assert set(told) <= set(found)
+        assert found == {name: told.get(name) for name in found}
 
 
 def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
     folder = corpus("vendor_tencent_mysql_ddl")
     lakehouse.run("tencent_ddl", records(folder))
     found = lakehouse.rows("monitoring.tencent_ddl__ddl_history", "event_id")
+    values = {f"{record['topic']}/{record['partition']}/{record['offset']}": record["value"] for record in records(folder)}
     wanted = sorted(expected(folder)["per_event"], key=lambda event: f"{event['topic']}/0/{event['offset']}")
     assert len(found) == len(wanted)
     for row, event in zip(found, wanted, strict=True):
@@ -279,7 +342,9 @@ def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
         }.items():
             assert row[ours] == result[theirs], (result["kind"], ours)
         assert row["primary_key"] == result["primaryKey"]
-        assert [column["name"] for column in row["columns"] or []] == [column["name"] for column in result["columns"]]
+        told = [{name: column[name] for name in result["columns"][0]} for column in row["columns"] or []]
+        assert told == [{name: column.get(name) for name in result["columns"][0]} for column in result["columns"]]
+        _check_members(row, values[row["event_id"]])
         for name, value in result["position"].items():
             if value is not None:
                 assert row["position"][name] == str(value).lower() if isinstance(value, bool) else str(value), name

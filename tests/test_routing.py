@@ -70,6 +70,9 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
             bare(None, '{"id":2}'),
             bare('{"ts_ms":1700000000000}'),
             bare('{"op":"m","source":{"schema":"","table":""},"message":{"prefix":"p","content":"eA=="}}'),
+            bare('{"source":{"schema":"public","table":"orders"},"ts_ms":1,"ddl":null,"tableChanges":[]}'),
+            bare('{"source":{"schema":"","table":""},"ts_ms":1,"ddl":null,"tableChanges":[{"type":"DROP"}]}'),
+            bare('{"id":"a","aggregate_type":"Incremental Snapshot","type":"STARTED","additional_data":{},"timestamp":1}'),
             bare('{"op":"c","after":{"id":1},"source":{"schema":"public","table":"orders","lsn":60}'),
             bare('{"hello":1}'),
             bare('{"op":"c","after":{"id":1},"source":{"connector":"postgresql","lsn":61}}'),
@@ -94,14 +97,17 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     assert live(lakehouse, system, tables) == wanted
     assert counted(lakehouse, system) == [
         (None, "change_without_model", None, 1),
+        (None, "ddl", None, 1),
         (None, "heartbeat", None, 1),
         (None, "message", None, 1),
+        (None, "notification", None, 1),
         *((None, "rejected", reason, 1) for _, reason in rejected),
         (None, "tombstone", None, 1),
         ("public.lines", "change", None, 3),
         ("public.notes", "change", None, 3),
         ("public.notes", "truncate", None, 1),
         ("public.orders", "change", None, 3),
+        ("public.orders", "ddl", None, 1),
     ]
     query = f"select source_table, reason from monitoring.{system}__rejected_events order by 2"
     assert lakehouse.sql(query) == rejected

@@ -275,18 +275,40 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
     heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
     ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
+    in_binlog = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
+    places: dict[int, dict[str, object]] = {offset: {"file": file, "pos": pos} for offset, (file, pos) in in_binlog.items()}
+    places |= {201: {"commit_lsn": "00000027:00000ac0:000F"}, 202: {"commit_lsn": "00000027:00000ac0:000a", "change_lsn": None}}
+    places |= {203: {"commit_lsn": "1000"}, 204: {"commit_lsn": "999"}, 205: {"scn": "1000"}, 206: {"scn": "999"}}
+    places |= {207: {"commit_ts": 1000}, 208: {"commit_ts": 999}}
+    in_log = [
+        other("all", offset, json.dumps({"position": place, "ddl": f"DROP TABLE t{offset}", "tableChanges": []}))
+        for offset, place in places.items()
+    ]
+    no_statement = other(
+        "all",
+        2,
+        '{"source":{"connector":"sqlserver"},"ts_ms":1,"ddl":null,"tableChanges":[{"type":"ALTER","id":"\\"d\\".\\"s\\".\\"t\\""}]}',
+    )
+    notification = other("notes", 1, '{"id":"a","aggregate_type":"Initial Snapshot","type":"STARTED","additional_data":{}}')
     nothing = other("all.unknown", 1, '{"hello":1}')
     message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
-    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, nothing, message])
+    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, no_statement, *in_log, notification, nothing, message])
     lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
 
     query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
     assert lakehouse.sql(query) == [
-        (None, "ddl", 1),
+        (None, "ddl", 15),
         (None, "heartbeat", 1),
         (None, "message", 1),
+        (None, "notification", 1),
         (None, "unrecognised", 1),
         ("public.later", "change", 1),
         ("public.later", "tombstone", 1),
         ("public.orders", "change", 1),
     ]
+    history = lakehouse.sql("select event_id, table_name, kind from monitoring.all__ddl_history order by order_key")
+    offsets = [int(event.removeprefix("all/0/")) for event, _, _ in history]
+    assert [offset for offset in offsets if offset < 200] == [1, 2, 19, 100, 10, 9, 3]
+    for earlier in (202, 204, 206, 208):
+        assert offsets.index(earlier) < offsets.index(earlier - 1)
+    assert history[:2] == [("all/0/1", "t", "DROP TABLE"), ("all/0/2", "t", "ALTER TABLE")]

@@ -237,6 +237,17 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
             record("staff", 24, None),
             cdl(25, "INSERT", "no row"),  # type: ignore[arg-type]
             cdl(26, "INSERT", {"id": 9, "name": "other"}, unique={"id": 9}, TABLE_NAME="board"),
+            *(
+                {**one, "topic": "no_table"}
+                for one in (
+                    cdl(27, "INSERT", None, **beat),
+                    cdl(28, "HEARTBEAT", None, TABLE_NAME=None),
+                    debezium_json(29, "c", None, **beat),
+                    debezium_json(30, "u", row, unique={"id": 1}, isHeartbeat=True, source={"table": ""}),
+                    cdl(31, "DELETE", None, unique={"id": 2}, TABLE_NAME=None),
+                    cdl(32, "TRUNCATE", None, TABLE_NAME=None),
+                )
+            ),
         ],
     )
 
@@ -253,7 +264,13 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
         "staff/0/25": "value_of_wrong_type",
     }
     kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.cdl_kinds__event_counts group by 1"))
-    assert kinds == {"change": 4, "heartbeat": 2, "tombstone": 1, "rejected": 8, "change_without_model": 2}  # two of another topic
+    assert kinds == {
+        "change": 4,
+        "heartbeat": 8,
+        "tombstone": 1,
+        "rejected": 8,
+        "change_without_model": 2,
+    }  # in other topics, 6 and 2
 
 
 def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:

@@ -69,3 +69,16 @@
         and coalesce(_event.payload.after, _event.payload.data) is null and _event.payload.before is null
         and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'TRUNCATE') then 'heartbeat'
 {%- endmacro %}
+
+
+{#- The same of a record of a topic that no model reads. What is no heartbeat's is read only where the format's own member is there. -#}
+{% macro _huawei_cdl_is_heartbeat() -%}
+    {%- set members = 'after string, data string, before string, `unique` string' -%}
+    {%- set images -%}
+        coalesce(images.payload.after, images.payload.data, images.payload.before, images.payload.`unique`,
+                 images.after, images.data, images.before, images.`unique`)
+    {%- endset -%}
+    {{ _event_member('message_version') }} is not null
+        and coalesce(lower(coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }})), '') not in ('t', 'm', 'truncate')
+        and {{ let("from_json(value, '" ~ 'payload struct<' ~ members ~ '>, ' ~ members ~ "')", 'images', images ~ ' is null') }}
+{%- endmacro %}

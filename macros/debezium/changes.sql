@@ -90,7 +90,7 @@ images as (
         {{ _image_value(c, name, types[loop.index0], row_keys, has_two_halves) }}
         {%- endif %} as _image_{{ loop.index }},
         {%- endfor %}
-        {{ _kind(c, table, keys) }} as _kind,
+        {{ _kind(c, table, keys, columns) }} as _kind,
         concat(
             {{ _epoch(epochs) }}, '.', _source_position, '.', if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '0', '1'), '.',
             {%- if c.ties != 'topic' %}
@@ -238,10 +238,13 @@ parsed as (
         {%- if name in keys or not keys -%} {%- do before.append(field) -%} {%- endif -%}
     {%- endfor -%}
     {%- if c.form == 'flat' -%}
-        {{ return('_event struct<payload: struct<' ~ (after + c.fields) | join(', ') ~ '>>, _end int, _corrupt string') }}
+        {%- set told_by = [] -%}
+        {%- for name in _flat_markers(columns) -%} {%- do told_by.append(name ~ ': string') -%} {%- endfor -%}
+        {{ return('_event struct<payload: struct<' ~ (after + c.fields + told_by) | join(', ') ~ '>>, _end int, _corrupt string') }}
     {%- endif -%}
     {%- set members = [
-        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'historyRecord: string',
+        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'tableChanges: string',
+        'historyRecord: string', 'aggregate_type: string',
     ] + c.fields -%}
     {%- if c.form == 'document' -%}
         {{ return('_event struct<payload: struct<' ~ (members + ['before: string', 'after: string']) | join(', ') ~ '>>, _end int, _corrupt string') }}
@@ -384,7 +387,7 @@ parsed as (
 
 
 {#- What a record is. -#}
-{% macro _kind(c, table, keys) -%}
+{% macro _kind(c, table, keys, columns) -%}
     case
         {%- if not (c.tombstone_deletes and keys) %}
         when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
@@ -392,10 +395,13 @@ parsed as (
             and (contains(value, '"payload"') or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
         {%- endif %}
         {{ c.kind }}
-        {%- if c.form != 'flat' %}
+        {%- if c.form == 'flat' %}
+        {{ _flat_kinds(columns) }}
+        {%- else %}
         when _op = 'm' then 'message'
         when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
-        when _op is null and (_event.payload.ddl is not null or _event.payload.historyRecord is not null) then 'ddl'
+        when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null then 'ddl'
+        when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null then 'notification'
         when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null then 'heartbeat'
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
@@ -407,6 +413,49 @@ parsed as (
         when _op = 't' then 'truncate'
         else 'change'
     end
+{%- endmacro %}
+
+
+{#-
+    Records among flattened rows that are none. Rows may have any columns, so such a record is recognised only by its members, all
+    of them, and not where one of them is a column of the table; `id` may be.
+-#}
+{% macro _flat_kinds(columns) -%}
+    {%- for told_by, marker in _flat_markers(columns).items() %}
+        when _event.payload.{{ told_by }} {{ marker.value }} and {{ _has_members(marker.members, marker.further) }} then '{{ marker.kind }}'
+    {%- endfor -%}
+{%- endmacro %}
+
+
+{#- The member that tells of a record which is no row → the members that it has, those that it may have, and what it is then. -#}
+{% macro _flat_markers(columns) -%}
+    {%- set times = ['ts_ms', 'ts_us', 'ts_ns'] -%}
+    {%- set of_ddl = ['source', 'databaseName', 'ddl', 'tableChanges'] -%}
+    {%- set markers = {
+        'status': {'kind': 'transaction', 'members': ['status', 'id', 'event_count', 'data_collections'], 'value': "in ('BEGIN', 'END')"},
+        'tableChanges': {'kind': 'ddl', 'members': of_ddl, 'further': ['schemaName', 'position'] + times},
+        'historyRecord': {'kind': 'ddl', 'members': ['source', 'historyRecord']},
+        'aggregate_type': {'kind': 'notification', 'members': ['id', 'aggregate_type', 'type', 'additional_data'], 'further': ['timestamp']},
+        'message': {'kind': 'message', 'members': ['op', 'source', 'message'], 'further': times + ['transaction']},
+        'ts_ms': {'kind': 'heartbeat', 'members': ['ts_ms']},
+    } -%}
+    {%- set declared = columns.keys() | map('lower') | list -%}
+    {%- set found = {} -%}
+    {%- for told_by, marker in markers.items() -%}
+        {%- set marker = dict({'further': times, 'value': 'is not null'}, **marker) -%}
+        {%- if (marker.members + marker.further) | map('lower') | reject('equalto', 'id') | select('in', declared) | list == [] -%}
+            {%- do found.update({told_by: marker}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+
+{#- Whether a value has these members and no others but `further` ones. Asked of the few records that one of them tells of. -#}
+{% macro _has_members(members, further) -%}
+    {%- set is_wrapped = "value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
+    {%- set names = "json_object_keys(if(" ~ is_wrapped ~ ", get_json_object(value, '$.payload'), value))" -%}
+    size(array_except(array({{ _literals(members) }}), {{ names }})) = 0 and size(array_except({{ names }}, array({{ _literals(members + further) }}))) = 0
 {%- endmacro %}
 
 

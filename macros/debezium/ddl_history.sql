@@ -1,5 +1,5 @@
 {#-
-    The DDL of a system as its records tell it: one row per record and changed table, in the order of `event_id`s.
+    The DDL of a system as its records tell it: one row per record and changed table. `order_key` sorts them like the source did.
 
     Debezium has three shapes of it: events of the schema-change topic, records of the schema history, and schema
     history as a text in `historyRecord` (Flink CDC, Debezium 1.x). Where `tableChanges` is empty, as for DROP TABLE,
@@ -8,9 +8,11 @@
 {% macro debezium_ddl_history(events) -%}
     {%- set members -%}
         databaseName string, schemaName string, ddl string, source map<string, string>, position map<string, string>,
-        tableChanges array<struct<type string, id string, table struct<primaryKeyColumnNames array<string>, columns array<struct<name string,
-        jdbcType int, typeName string, typeExpression string, charsetName string, length int, scale int, position int, optional boolean,
-        autoIncremented boolean, generated boolean, defaultValueExpression string, enumValues array<string>, comment string>>>>>
+        tableChanges array<struct<type string, id string, comment string, table struct<defaultCharsetName string,
+        primaryKeyColumnNames array<string>, comment string, attributes array<map<string, string>>, columns array<struct<name string,
+        jdbcType int, nativeType int, typeName string, typeExpression string, charsetName string, length int, scale int, position int,
+        optional boolean, autoIncremented boolean, generated boolean, hasDefaultValue boolean, defaultValueExpression string,
+        enumValues array<string>, comment string>>>>>
     {%- endset -%}
     {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.`"(;]+)' -%}
     {%- set statement = '(?is)^(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
@@ -21,7 +23,7 @@ with parsed as (
         *,
         from_json(value, {{ literal('payload struct<' ~ members ~ ', historyRecord string>, historyRecord string, ' ~ members) }}) as _json
     from {{ events }}
-    where value like '%"ddl"%' or value like '%"historyRecord"%'
+    where value like '%"ddl"%' or value like '%"tableChanges"%' or value like '%"historyRecord"%'
 
 ),
 
@@ -52,8 +54,8 @@ records as (
 
 changes as (
 
-    select records.*, change
-    from records lateral view outer explode(record.tableChanges) as change
+    select records.*, coalesce(record.position, record.source) as place, number, change
+    from records lateral view outer posexplode(record.tableChanges) as number, change
     where record.ddl is not null or record.tableChanges is not null
 
 )
@@ -69,18 +71,54 @@ select
         )), null)
     ) as table_name,
     upper(coalesce(
-        nullif(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1), regexp_extract(record.ddl, {{ literal(statement) }}, 2)), ' '),
+        nullif(
+            trim(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1), regexp_extract(record.ddl, {{ literal(statement) }}, 2))), ''
+        ),
         concat(change.type, ' TABLE')
     )) as kind,
     record.ddl as ddl,
     change.type as table_change,
     change.table.primaryKeyColumnNames as primary_key,
     change.table.columns as columns,
-    coalesce(record.position, record.source) as position,
+    coalesce(change.table.comment, change.comment) as table_comment,
+    change.table.defaultCharsetName as default_charset,
+    change.table.attributes as attributes,
+    place as position,
+    concat(
+        {{ _ddl_position() }}, '.',
+        coalesce(
+            concat({{ sortable_number('partition', 10) }}, '.', {{ sortable_number('offset', 20) }}),
+            concat(file, ':', {{ sortable_number('line', 12) }})
+        ), '.', {{ sortable_number('coalesce(number, 0)', 10) }}
+    ) as order_key,
     coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line)) as event_id,
     batch
 from changes
 
+{%- endmacro %}
+
+
+{#-
+    The place in the source's log as text that sorts in its order: number of the binlog's file and position in it, LSNs, SCN, or TSO of
+    the commit. '' where the record has none of them, as in a snapshot: these come first.
+-#}
+{% macro _ddl_position() -%}
+    {%- set number = "try_cast(place['{}'] as decimal(38, 0))" -%}
+    coalesce(case
+        when place['file'] rlike '[.][0-9]+$' then concat(
+            {{ sortable_number("try_cast(regexp_extract(place['file'], '[.]([0-9]+)$', 1) as decimal(38, 0))", 20) }},
+            {{ sortable_number(number.format('pos'), 20) }}
+        )
+        when contains(place['commit_lsn'], ':') then concat(
+            {{ sortable_lsn("place['commit_lsn']", _lsn_zero()) }}, {{ sortable_lsn("place['change_lsn']", _lsn_zero()) }}
+        )
+        when place['commit_lsn'] is not null then concat(
+            {{ sortable_number(number.format('commit_lsn'), 20) }},
+            {{ sortable_number('coalesce(' ~ number.format('change_lsn') ~ ', 0)', 20) }}
+        )
+        when place['commit_ts'] is not null then {{ sortable_number(number.format('commit_ts'), 20) }}
+        else {{ sortable_number(number.format('scn'), 38) }}
+    end, '')
 {%- endmacro %}
 
 

@@ -39,7 +39,7 @@ told as (
 
     select
         *,
-        {{ _kind(c, [], []) }} as kind
+        {{ _kind(c, [], [], {}) }} as kind
     from named
 
 )

@@ -52,12 +52,14 @@ group by batch, source_table, kind, op, reject_reason
         case
             when error is not null then 'rejected'
             when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
-            when lower(coalesce(event.payload.op, event.op)) = 'm' then 'message'
-            when coalesce(event.payload.op, event.op) is not null then 'change_without_model'
-            when coalesce(event.payload.status, event.status) in ('BEGIN', 'END') then 'transaction'
-            when coalesce(event.payload.ddl, event.ddl, event.payload.historyRecord, event.historyRecord) is not null then 'ddl'
-            when coalesce(event.payload.aggregate_type, event.aggregate_type) is not null then 'notification'
-            when coalesce(event.payload.ts_ms, event.ts_ms) is not null then 'heartbeat'
+            when {{ _event_member('isHeartbeat') }} = 'true' or {{ _huawei_cdl_is_heartbeat() }} then 'heartbeat'
+            when lower({{ _event_member('op') }}) = 'm' then 'message'
+            when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null then 'change_without_model'
+            when {{ _event_member('status') }} in ('BEGIN', 'END') then 'transaction'
+            when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }}, {{ _event_member('historyRecord') }}) is not null then 'ddl'
+            when {{ _event_member('source') }} is not null then 'unrecognised'
+            when {{ _event_member('aggregate_type') }} is not null then 'notification'
+            when {{ _event_member('ts_ms') }} is not null then 'heartbeat'
             else 'unrecognised'
         end as kind,
         null as op,
@@ -65,7 +67,10 @@ group by batch, source_table, kind, op, reject_reason
         count(*) as events,
         cast(null as string) as newest_change_at
     from (
-        {%- set members = 'op string, status string, ddl string, historyRecord string, aggregate_type string, ts_ms string' %}
+        {%- set members -%}
+            op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string, aggregate_type string,
+            ts_ms string, isHeartbeat string, message_version string, OPERATION string
+        {%- endset %}
         select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
         from {{ events }}
         where
@@ -87,6 +92,12 @@ group by batch, source_table, kind, op, reject_reason
     where {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
     group by all
     {%- endfor %}
+{%- endmacro %}
+
+
+{#- A member of a value, with a schema block or without. -#}
+{% macro _event_member(name) -%}
+    coalesce(event.payload.{{ name }}, event.{{ name }})
 {%- endmacro %}
 
 
