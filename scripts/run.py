@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
@@ -109,15 +109,17 @@ def seconds_between(environment: dict[str, str]) -> int:
 class Built:
     """What was built last in this lakehouse: the text of every model, and the newest batch of every system.
 
-    Kept in one file that is replaced as a whole. Losing it costs a run that builds everything once more.
+    Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
         self.state: dict[str, Any] = {"models": {}, "batches": {}}
-        if self.path.exists():
-            with suppress(json.JSONDecodeError):
-                self.state = json.loads(self.path.read_text(encoding="utf-8"))
+        with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
+            found = json.loads(self.path.read_bytes())
+            models = {str(name): str(text) for name, text in found["models"].items()}
+            batches = {str(system): int(batch) for system, batch in found["batches"].items()}
+            self.state = {"models": models, "batches": batches}
 
     def save(self) -> None:
         part = self.path.with_suffix(".part")
@@ -125,8 +127,13 @@ class Built:
         part.replace(self.path)
 
 
-def say(text: str) -> None:
-    print(text, flush=True)
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print lines. Names in them may hold anything, and a terminal obeys control characters: those are shown as escapes."""
+    print("\n".join(shown(line) for line in text.split("\n")), file=file, flush=True)
+
+
+def shown(name: str) -> str:
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
 
 
 def main() -> int:
@@ -168,21 +175,21 @@ def main() -> int:
         _next_steps(todo, say)
         return 0
     except LakehouseError as error:
-        print(f"\nError: {error}", file=sys.stderr)
+        say(f"\nError: {error}", sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("\nStopped. What has landed stays; the next run goes on after it.")
         return 130
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
         if _tells_of_a_full_disk(str(error)):
-            print(f"\nError: {_full_disk()}", file=sys.stderr)
+            say(f"\nError: {_full_disk()}", sys.stderr)
             return 1
         with log_file().open("a", encoding="utf-8") as log:
             log.write(traceback.format_exc())
         lines = str(error).splitlines() or [type(error).__name__]
         told = lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
-        print(f"\nError: {told}", file=sys.stderr)
-        print(f"The full message is in {log_file()}.", file=sys.stderr)
+        say(f"\nError: {told}", sys.stderr)
+        say(f"The full message is in {log_file()}.", sys.stderr)
         return 1
 
 
@@ -423,7 +430,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
             newest = row.newest if row is not None and row.newest else "-"
-            lines.append((table.table.name, relation, events, inserts, updates, deletes, rows, rejected, newest))
+            lines.append((shown(table.table.name), relation, events, inserts, updates, deletes, rows, rejected, newest))
     if len(lines) == 1:
         say("No tables yet.")
         return

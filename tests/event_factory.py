@@ -70,6 +70,14 @@ def truncated(lsn: int) -> dict[str, Any]:
     return event("t", lsn)
 
 
+def of_mysql(record: dict[str, Any]) -> dict[str, Any]:
+    """The record as MySQL's connector writes it: its positions are places in files, whose number of digits grows here."""
+    value = json.loads(record["value"])
+    lsn = value["source"].pop("lsn")
+    place = {"connector": "mysql", "db": "public", "file": f"bin.{999_998 + lsn // 20}", "pos": 4 + lsn % 20, "row": 0}
+    return {**record, "value": json.dumps({**value, "source": {**value["source"], **place}})}
+
+
 def shuffled(records: list[dict[str, Any]], seed: int) -> list[list[dict[str, Any]]]:
     """The records and a redelivery of each topic's last ones, under later offsets, in any order and in two parts."""
     order = random.Random(seed)

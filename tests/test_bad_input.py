@@ -265,6 +265,26 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     assert lakehouse._run.main() == 0
     assert lakehouse.rows("empty.orders") == [{"id": 1}]
 
+    state = lakehouse._run.Built()
+    whole = state.path.read_bytes()
+    for broken in (
+        b"",
+        whole[:-9],
+        b"\xff",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"models": [], "batches": {}}',
+        whole.replace(b'empty": 1', b'empty": "x"'),
+    ):
+        state.path.write_bytes(broken)
+        assert lakehouse._run.Built().state == {"models": {}, "batches": {}}, broken
+    with path.open("a") as file:
+        file.write(text(created(11, id=2)))
+    assert lakehouse._run.main() == 0  # builds all there is
+    assert lakehouse.rows("empty.orders", "id") == [{"id": 1}, {"id": 2}]
+    assert lakehouse._run.Built().state["batches"] == {"empty": 2}
+
 
 def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -581,8 +601,9 @@ HOSTILE = [
     "stored",
     "_json",
     "\n",
+    "\t\r\x00\x07\x1b[2J\x7f\x9b\u202e",
 ]
-TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5", "null"]
+TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5", "null", "\n\t\r\x00\x07\x1b[2J\x7f\x9b\u202e"]
 TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
 
 
@@ -621,7 +642,9 @@ def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, ca
     assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse) -> None:
+def test_hostile_names_and_values_are_only_names_and_values(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     values = [*HOSTILE, "{{ 1 }}", "{% set x = 1 %}", "{# x #}", "line\nbreak\r\t\x00", "\\u0041", "null", ""]
     records, expected = [], []
     for number, table in enumerate(TABLES):
@@ -664,8 +687,21 @@ def test_hostile_names_and_values_are_only_names_and_values(lakehouse: Lakehouse
     assert lakehouse.rows(f"hostile.{relations['keyed by all']}") == [{**key, "note": "{{ 1 }}"}]
     assert lakehouse.rejected("hostile") == []
 
-    lakehouse.run("hostile", [event("u", 70, {**expected[0], "a.b": "new"}, table=TABLES[0])])
+    control = TABLES[-1]
+    wider = {**expected[-1], "\x1b]0;title": "new"}
+    lakehouse.land(
+        "hostile", [event("u", 70, {**expected[0], "a.b": "new"}, table=TABLES[0]), event("u", 71, wider, table=control)]
+    )
+    monkeypatch.setenv("SYSTEM", "hostile")
+    assert lakehouse._run.main() == 0
     assert lakehouse.rows(f"hostile.{relations[TABLES[0]]}") == [{**expected[0], "a.b": "new"}]
+    assert lakehouse.rows(f"hostile.{relations[control]}") == [wider]
+    monkeypatch.setenv("EVENTS", "/\x1b[2J")
+    assert lakehouse._run.main() == 1
+    output = capsys.readouterr()
+    for line in (output.out + output.err).split("\n"):
+        assert line.isprintable(), line
+    assert "public.\\n\\t\\r\\x00\\x07\\x1b[2J\\x7f\\x9b\\u202e" in output.out and "\\x1b]0;title" in output.out
 
 
 def test_columns_named_as_spark_hides_its_secrets_are_columns(lakehouse: Lakehouse) -> None:

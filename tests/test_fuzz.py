@@ -61,6 +61,7 @@ def fuzzed(chance: Random, records: list[dict[str, Any]], count: int) -> Iterato
 def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse, tmp_path: Path, system: str) -> None:
     """The models are those of the whole events; the scaffold may refuse the broken ones, with a message."""
     name, seed = f"fuzzed_{system}", time.time_ns() if EVENTS > 10_000 else 7
+    print(f"seed {seed}")  # shown with whatever goes wrong
     chance = Random(seed)
     events = REPOSITORY / "tests" / "events" / f"{system}.jsonl"
     whole = [record for record in map(json.loads, events.open(encoding="utf-8")) if "all_types" not in record["topic"]]
@@ -77,9 +78,9 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     landed = lakehouse.land(name, file)
     total = len(records) + landed.records
     assert landed.records + landed.repeated + blank == count, seed
-    assert lakehouse.sql(f"select count(*) from bronze.{name}") == [(total,)]
+    assert lakehouse.sql(f"select count(*) from bronze.{name}") == [(total,)], seed
     result = lakehouse.dbt("run", "--select", f"path:models/silver/{name}", f"path:models/monitoring/{name}")
-    assert result.success, [node.message for node in result.result if str(node.status) != "success"]
+    assert result.success, (seed, [node.message for node in result.result if str(node.status) != "success"])
 
     counted = dict(lakehouse.sql(f"select kind, sum(events) from monitoring.{name}__event_counts group by kind"))
     # What a broken name makes another table's event is counted with that table, once the scaffold has found it in this topic.
@@ -87,16 +88,16 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     elsewhere = " union all ".join(f"select _cdc_kind from staging.{view}" for _, view, _ in views)
     counted["other_table"] = lakehouse.sql(f"select count(*) from ({elsewhere}) where _cdc_kind = 'other_table'")[0][0]
     assert sum(counted.values()) == total, (seed, counted)
-    assert counted["rejected"] > count // 10
+    assert counted["rejected"] > count // 10, (seed, counted)
     # Of a key change each half is judged, and the event is counted as its new half is.
     whole_events = f"from monitoring.{name}__rejected_events where not endswith(event_id, '#before')"
     assert lakehouse.sql(f"select count(*) {whole_events}") == [(counted["rejected"],)], seed
     documented = set(re.findall(r"^\| `(\w+)", (REPOSITORY / "docs" / "rejects.md").read_text(), re.MULTILINE))
     reasons = lakehouse.sql(f"select distinct split_part(reason, ':', 1) from monitoring.{name}__rejected_events")
-    assert {reason for (reason,) in reasons} <= documented
+    assert {reason for (reason,) in reasons} <= documented, (seed, reasons)
     tests = lakehouse.dbt("test", "--select", f"path:models/silver/{name},test_name:unique_key")
-    assert tests.success
+    assert tests.success, (seed, [node.message for node in tests.result if str(node.status) != "pass"])
     try:
         lakehouse.scaffold(name)
     except LakehouseError as error:
-        assert str(error).count("\n") < 20
+        assert str(error).count("\n") < 20, (seed, error)

@@ -6,12 +6,15 @@ import os
 import re
 import signal
 import sys
+import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Lakehouse
 from event_factory import created, deleted, event, updated
+from json_cases import EITHER, EVENTS, NO_EVENTS, NO_UTF8, NO_VALUES, VALUES
 from kafka_broker import Broker
 from test_server import Checkout
 
@@ -87,6 +90,49 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
     assert lakehouse.land("plain", topics(broker, "plain.*")) == loader.Landed()
     lakehouse.run("plain", topics(broker, "plain.*"))
     assert lakehouse.rows("plain.orders") == [{"id": 1, "status": "paid"}]
+
+
+def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, tmp_path: Path) -> None:
+    """Each text lands byte for byte, as a value in Kafka and as a line of a file, and gives its value or a reason."""
+    cases = [(b"%s", value) for value in [*VALUES, *NO_VALUES, *NO_UTF8, *EITHER]]
+    cases += [(around, b"1") for around in [*EVENTS, *NO_EVENTS]]
+    texts: dict[str, list[bytes]] = {"topic": [], "lines": []}
+    for table, made in texts.items():
+        for number, (around, value) in enumerate(cases):
+            whole = event("c", number, {"id": number, "value": "%s"}, table=table, prefix="rfc")["value"].encode()
+            made.append(around.replace(b"%s", whole.replace(b'"%s"', value)))
+    texts["lines"] = [text.strip(b" \t\r\n").replace(b"\n", b"\r") for text in texts["lines"]]  # no line breaks in a line
+    file = (tmp_path / "rfc.jsonl").resolve()
+    file.write_bytes(b"".join(line + b"\n" for line in texts["lines"]))
+    broker.create("rfc.public.topic")
+    broker.produce([{"topic": "rfc.public.topic", "partition": 0, "key": None, "value": text} for text in texts["topic"]])
+    lakehouse.land("rfc", file)
+    lakehouse.run("rfc", topics(broker, "rfc.*"), keys={"topic": ["id"], "lines": ["id"]})
+
+    landed: dict[str, dict[int, bytes]] = {"topic": {}, "lines": {}}
+    for offset, line, value, raw in lakehouse.sql("select offset, line, value, raw from bronze.rfc"):
+        if line is not None:
+            landed["lines"][line - 1] = bytes(raw) if value is None else value.encode()
+        else:
+            landed["topic"][offset] = base64.b64decode(json.loads(raw)["value"]) if value is None else value.encode()
+    assert landed == {table: dict(enumerate(made)) for table, made in texts.items()}
+    assert lakehouse.sql("select sum(events) from monitoring.rfc__event_counts") == [(2 * len(cases),)]
+    reasons = dict(lakehouse.rejected("rfc"))
+    for table, place, first in (("topic", "rfc.public.topic/0/", 0), ("lines", f"{file}:", 1)):
+        rows = {row["id"]: row["value"] for row in lakehouse.rows(f"rfc.{table}")}
+        for number, (around, value) in enumerate(cases):
+            told = (table, around, value[:80], rows.get(number, "no row"), reason := reasons.get(f"{place}{number + first}"))
+            if around in NO_EVENTS:  # a bare line that names no table is of none
+                assert number not in rows and (reason or (table, around) == ("lines", b"{}")), told
+            elif value in VALUES or around != b"%s":
+                wanted = json.loads(value, parse_float=Decimal)
+                assert number in rows and reason is None, told
+                found = rows[number] if isinstance(wanted, str | None) else json.loads(rows[number], parse_float=Decimal)
+                assert (type(found) is type(wanted) or isinstance(found, Decimal)) and found == wanted, told
+            elif (given := EITHER.get(value)) is not None:
+                assert (rows[number] == given) if number in rows else (table == "lines" and reason == "invalid_json"), told
+            else:
+                assert number not in rows and reason, told
 
 
 def test_what_came_from_files_does_not_land_again_from_its_topic_nor_the_other_way(
@@ -279,6 +325,41 @@ def test_offsets_without_records_are_told_and_aborted_transactions_do_not_land(l
     broker.produce(of("marks", created(15, id=6)), "transaction")
     assert lakehouse.land("marks", topics(broker, "marks.*")).batches == [2]
     assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
+
+
+def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_its_start(
+    lakehouse: Lakehouse, broker: Broker
+) -> None:
+    topic = "compact.public.orders"
+    settings = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.001", "segment_ms": "1"}
+    broker.create(topic, 1, **settings)
+    end = 0
+
+    def compacted(left: list[int], *ids: int) -> Any:
+        """What lands once changes of these ids were written and only these offsets are left; the broker keeps the last one."""
+        nonlocal end
+        for key in ids:  # each in a segment of its own
+            (record,) = of("compact", updated(10 + end, id=key, note=f"at {end}"))
+            broker.produce([{**record, "timestamp": 1700000000000 + 1000 * end}])
+            end += 1
+        for _ in range(300):  # a minute, if need be
+            found = topics(broker, topic).read(lakehouse.spark, {(topic, 0): (0, end)}).select("offset").collect()
+            if sorted(row.offset for row in found) == left:
+                return lakehouse.land("compact", topics(broker, topic))
+            time.sleep(0.2)
+        raise AssertionError(f"the broker did not compact: {found}")
+
+    landed = compacted([1, 3, 4], 1, 2, 1, 1, 2)
+    gap = "offsets that hold no record (compacted, or marks of transactions): compact.public.orders"
+    assert (landed.records, landed.notes, landed.lost) == (3, [f"{gap} 2"], [])
+    landed = compacted([4, 6, 7], 1, 1, 3)
+    assert (landed.records, landed.notes, landed.lost) == (2, [f"{gap} 1"], [])
+    landed = compacted([8, 9, 10, 11], 3, 1, 2, 1)
+    unknown = f"{topic}/0 has no record left by which to know it again. Read from its start"
+    assert (landed.records, landed.notes, landed.lost) == (4, [unknown, f"{gap} 8"], [])
+    lakehouse.run("compact", topics(broker, topic))
+    assert [offset for _, _, offset in bronze(lakehouse, "compact")] == [1, 3, 4, 6, 7, 8, 9, 10, 11]
+    assert lakehouse.rows("compact.orders", "id") == [{"id": n, "note": f"at {at}"} for n, at in ((1, 11), (2, 10), (3, 8))]
 
 
 @pytest.mark.parametrize(

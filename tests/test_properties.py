@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import PLACEHOLDER, event
+from event_factory import PLACEHOLDER, event, of_mysql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,8 +33,11 @@ SETTINGS = settings(
 )
 
 
-def history_of(chance: Random) -> list[Event]:
-    """Events of a group of keys at growing positions; they need not make sense together."""
+CONNECTORS = st.sampled_from(["postgresql", "mysql"])
+
+
+def history_of(chance: Random, connector: str) -> list[Event]:
+    """Events of a group of keys at growing positions; they need not make sense together. MySQL leaves out no values."""
     found: list[Event] = []
     for number in range(1, chance.randint(1, 6) + 1):
         lsn, key, op = number * 10, chance.randrange(KEYS), chance.choice("cuuuudrk")
@@ -44,7 +47,7 @@ def history_of(chance: Random) -> list[Event]:
         row = None
         if op != "d":
             row = {"a": f"a{lsn}", "b": chance.choice([None, f"b{lsn}"]), "n": lsn}
-            for name in chance.choice(["", "a", "b", "ab"]) if op == "u" else "":
+            for name in chance.choice(["", "a", "b", "ab"]) if op == "u" and connector == "postgresql" else "":
                 row[name] = PLACEHOLDER
         found.append((lsn, op, key, row, "true" if op == "r" else "false"))
         if op in "cu" and chance.random() < 0.5:
@@ -62,9 +65,9 @@ def arrival_of(chance: Random, events: int) -> list[tuple[int, int]]:
 Group = tuple[list[Event], list[tuple[int, int]]]
 
 
-def groups(chance: Random, count: int) -> list[Group]:
+def groups(chance: Random, count: int, connector: str = "postgresql") -> list[Group]:
     """Independent groups of keys: a failure names the shortest history that went wrong, so nothing has to be shrunk."""
-    histories = [history_of(chance) for _ in range(count)]
+    histories = [history_of(chance, connector) for _ in range(count)]
     return [(history, arrival_of(chance, len(history))) for history in histories]
 
 
@@ -86,13 +89,13 @@ def fold(history: list[Event], truncates: Sequence[int] = ()) -> dict[int, dict[
     return rows
 
 
-def record(system: str, table: str, group: int, item: Event, offset: int) -> dict[str, Any]:
+def record(system: str, table: str, group: int, item: Event, offset: int, connector: str = "postgresql") -> dict[str, Any]:
     lsn, op, key, row, snapshot = item
     identity = {"id": group * KEYS + key}
     made = event(op, lsn, None if row is None else {**identity, **row}, identity, table, offset, snapshot, prefix=system)
     if op == "t":
         made["key"] = None
-    return made
+    return of_mysql(made) if connector == "mysql" else made
 
 
 @contextmanager
@@ -162,15 +165,15 @@ def wrong(found: dict[int, dict[str, Any]], world: list[Group], truncates: list[
 
 
 @SETTINGS
-@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS))
-def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]]) -> None:
-    system, world = f"any_history_{next(SYSTEMS)}", groups(chance, GROUPS)
+@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS), connector=CONNECTORS)
+def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]], connector: str) -> None:
+    system, world = f"any_history_{next(SYSTEMS)}", groups(chance, GROUPS, connector)
     world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])  # tells the scaffold the columns
     offsets = itertools.count(1)
     runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
     for number, (history, arrival) in enumerate(world):
         for event_number, run in arrival:
-            runs[run].append(record(system, "orders", number, history[event_number], next(offsets)))
+            runs[run].append(record(system, "orders", number, history[event_number], next(offsets), connector))
     live_through(lakehouse, system, runs, around)
 
     found = of_table(lakehouse, system, "orders")
@@ -181,23 +184,29 @@ def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, around
     assert lakehouse.sql(f"select count(*) from bronze.{system}") == [(landed,)]
 
 
-@settings(SETTINGS, max_examples=max(1, WORLDS // 10))
-@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS))
+@settings(SETTINGS, max_examples=max(1, WORLDS // 3))
+@given(chance=st.randoms(use_true_random=True), around=st.lists(around_a_run(), min_size=RUNS, max_size=RUNS), of_first=CONNECTORS)
 def test_any_table_history_with_truncates_gives_the_fold(
-    lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]]
+    lakehouse: Lakehouse, chance: Random, around: list[tuple[str, int]], of_first: str
 ) -> None:
+    """Every other table is of the other connector."""
     system, offsets = f"any_table_{next(SYSTEMS)}", itertools.count(1)
     runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
     tables: dict[str, tuple[list[Group], list[int]]] = {}
-    for table in (f"t{number}" for number in range(6)):
-        world, truncates = groups(chance, 4), [number * 10 + 5 for number in chance.sample(range(1, 7), chance.randint(0, 2))]
+    for table_number in range(6):
+        table, connector = f"t{table_number}", "mysql" if (of_first == "mysql") != bool(table_number % 2) else "postgresql"
+        world, truncates = (
+            groups(chance, 4, connector),
+            [number * 10 + 5 for number in chance.sample(range(1, 7), chance.randint(0, 2))],
+        )
         world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])
         tables[table] = world, truncates
         for number, (history, arrival) in enumerate(world):
             for event_number, run in arrival:
-                runs[run].append(record(system, table, number, history[event_number], next(offsets)))
+                runs[run].append(record(system, table, number, history[event_number], next(offsets), connector))
         for lsn in truncates:
-            runs[chance.randrange(RUNS)].append(record(system, table, 0, (lsn, "t", 0, None, "false"), next(offsets)))
+            emptied: Event = (lsn, "t", 0, None, "false")
+            runs[chance.randrange(RUNS)].append(record(system, table, 0, emptied, next(offsets), connector))
     live_through(lakehouse, system, runs, around)
 
     for table, (world, truncates) in tables.items():

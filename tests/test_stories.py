@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import PLACEHOLDER, created, deleted, event, truncated, updated
+from event_factory import PLACEHOLDER, created, deleted, event, of_mysql, truncated, updated
 
 Record = dict[str, Any]
 Rows = list[dict[str, object]]
@@ -80,6 +80,40 @@ def test_late_update_is_ignored() -> Story:
     yield [created(10, id=1, status="new"), updated(30, id=1, status="paid")]
     rows = yield [updated(20, id=1, status="open")]
     assert rows == [{"id": 1, "status": "paid"}]
+
+
+@story
+def test_no_clock_decides_anything() -> Story:
+    """Those of source, connector and broker all tell another order than the positions."""
+
+    def at(lsn: int, second: int, status: str) -> Record:
+        record = updated(lsn, id=1, status=status)
+        value = json.loads(record["value"])
+        times = {"ts_ms": 1000 * second, "ts_us": 1_000_000 * second, "ts_ns": 10**9 * second}
+        text = json.dumps({**value, **times, "source": {**value["source"], **times}})
+        return {**record, "timestamp": 1000 * second, "value": text}
+
+    rows = yield [at(20, 4_000_000_000, "older"), at(30, 1, "newest"), at(10, 2_000_000_000, "oldest")]
+    assert rows == [{"id": 1, "status": "newest"}]
+    rows = yield [at(25, 4_100_000_000, "late")]
+    assert rows == [{"id": 1, "status": "newest"}]
+    rows = yield [at(40, 0, "new")]
+    assert rows == [{"id": 1, "status": "new"}]
+
+
+@story
+def test_late_older_events_of_mysql_are_ignored() -> Story:
+    yield list(map(of_mysql, [created(10, id=1, note="new"), updated(40, id=1, note="paid"), created(11, id=2), deleted(50, id=2)]))
+    rows = yield list(map(of_mysql, [updated(30, id=1, note="open"), updated(45, id=2, note="gone"), deleted(9, id=1)]))
+    assert rows == [{"id": 1, "note": "paid"}]
+
+
+@story
+def test_row_images_of_mysql_are_whole() -> Story:
+    """Debezium requires them (binlog_row_image=FULL): what is missing is NULL, and PostgreSQL's placeholder is a text."""
+    yield [of_mysql(created(10, id=1, note="a", more="b"))]
+    rows = yield [of_mysql(updated(20, id=1, note=PLACEHOLDER))]
+    assert rows == [{"id": 1, "note": PLACEHOLDER, "more": None}]
 
 
 @story
@@ -168,26 +202,19 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
 def test_rows_that_a_repeated_snapshot_did_not_find_are_named(lakehouse: Lakehouse, connector: str) -> None:
     system = f"again_{connector}"
 
-    def of_connector(record: Record) -> Record:
-        value = json.loads(record["value"])
-        source = value["source"]
-        if connector == "mysql":
-            source |= {"connector": "mysql", "db": "public", "file": "bin.000001", "pos": source["lsn"], "row": 0}
-        return {**record, "value": json.dumps(value)}
-
     def snapshot(lsn: int, *ids: int) -> list[Record]:
         return [event("r", lsn, {"id": key, "note": "read"}, offset=lsn + key, snapshot="true") for key in ids]
 
-    def missed(*records: Record) -> list[str]:
-        lakehouse.run(system, list(map(of_connector, records)))
+    def missed(*records: Record) -> list[int]:
+        lakehouse.run(system, list(map(of_mysql, records)) if connector == "mysql" else list(records))
         result = lakehouse.dbt("test", "--select", f"{system}__orders,test_name:no_row_missed_by_snapshot")
-        of_test = [node for node in result.result if node.node.name.startswith("no_row_missed_by_snapshot")]
-        assert len(of_test) == 1
-        return [node.message for node in of_test if str(node.status) != "pass"]
+        (test,) = [node for node in result.result if node.node.name.startswith("no_row_missed_by_snapshot")]
+        named = [key for key, *_ in lakehouse.sql(test.node.compiled_code)]
+        assert (str(test.status), test.failures) == ("fail" if named else "pass", len(named))
+        return sorted(named)
 
     assert missed(*snapshot(10, 1, 2, 3, 4), updated(25, id=2, note="b"), deleted(26, id=4)) == []
-    told = missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3))  # and one that is older
-    assert told == ["Got 2 results, configured to fail if != 0"]
+    assert missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3)) == [1, 3]  # and one that is older
     assert lakehouse.sql(f"select id from {system}.orders order by id") == [(1,), (2,), (3,), (5,)]  # only events delete
 
 
@@ -215,6 +242,33 @@ def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
 
     assert any("new columns colour" in note for note in done.notes)
     assert live(lakehouse, "grown") == [{"id": 1, "note": "a", "colour": None}, {"id": 2, "note": "b", "colour": "red"}]
+
+
+def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_what_they_had(lakehouse: Lakehouse) -> None:
+    lakehouse.run(
+        "altered", [created(10, id=1, note="a", size=1), created(11, id=2, note="b", size=2), created(12, id=3, note="c")]
+    )
+    renamed = [updated(20, id=1, remark="new", size=3), {**updated(21, id=2, note="b", size="large"), "offset": 21}]
+    done = lakehouse.run("altered", [*renamed, event("c", 30, {"id": 4, "note": "d"}, table="orders_of_2026")])
+
+    assert any("new columns remark" in note for note in done.notes)
+    assert live(lakehouse, "altered") == [
+        {"id": 1, "note": None, "size": 3, "remark": "new"},
+        {"id": 2, "note": "b", "size": 2, "remark": None},
+        {"id": 3, "note": "c", "size": None, "remark": None},
+    ]
+    assert lakehouse.rejected("altered") == [("shop.public.orders/0/21", "value_of_wrong_type")]
+    assert live(lakehouse, "altered", "orders_of_2026") == [{"id": 4, "note": "d"}]
+    comments = {name: comment for name, _, comment in lakehouse.sql("describe table silver.altered__orders")}
+    assert comments["_cdc_position"] and "`remark`" not in comments
+    assert "public.orders" in lakehouse.sql("show create table silver.altered__orders")[0][0]
+
+    model = lakehouse.project / "models" / "silver" / "altered" / "altered__orders.sql"
+    model.write_text("{{ config(on_schema_change = 'fail') }}\n" + model.read_text().replace("        'remark',\n", ""))
+    result = lakehouse.dbt("run", "--select", "altered__orders")
+    assert not result.success
+    assert any("on_schema_change is fail" in str(node.message) for node in result.result)
+    assert len(live(lakehouse, "altered")) == 3
 
 
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:

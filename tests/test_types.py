@@ -36,6 +36,8 @@ COLUMNS: dict[str, Column] = {
     "big": ("int64", None, None, -9223372036854775808, "-9223372036854775808", [9223372036854775808]),
     "yes": ("boolean", None, None, True, "true", ["yes", 2]),
     "single": ("float", None, None, 1.5, "1.5", [1e39]),
+    "single_not_a_number": ("float", None, None, "NaN", "NaN", []),
+    "single_infinity": ("float", None, None, "-Infinity", "-Infinity", []),
     "ratio": ("double", None, None, 0.1, "0.1", []),
     "not_a_number": ("double", None, None, "NaN", "NaN", []),
     "words": ("string", None, None, 'a "quoted" ünïcode\n', 'a "quoted" ünïcode\n', []),
@@ -85,6 +87,7 @@ COLUMNS: dict[str, Column] = {
     # structures
     "names": ("string", DEBEZIUM + "data.EnumSet", {"allowed": "a,b"}, "a,b", "a,b", []),
     "numbers": ("array", None, None, [1, None, 3], "[1, null, 3]", [["x"]]),
+    "decimals": ("array", CONNECT + "Decimal", decimal(8, 2), [unscaled(-225), None], "[-2.25, null]", [[unscaled(10**8)]]),
     "vector": ("array", DEBEZIUM + "data.FloatVector", None, [1.5, 2], "[1.5, 2.0]", []),
     "nothing": ("string", None, None, None, None, []),
 }  # fmt: skip
@@ -102,7 +105,10 @@ def with_schema(record: dict[str, Any]) -> dict[str, Any]:
     for name, (kind, semantic, parameters, *_) in COLUMNS.items():
         field: dict[str, Any] = {"type": kind, "optional": True, "name": semantic, "parameters": parameters, "field": name}
         if kind == "array":
-            field["items"] = {"type": "int32" if semantic is None else "float", "optional": True}
+            items = {None: "int32", CONNECT + "Decimal": "bytes", DEBEZIUM + "data.FloatVector": "float"}
+            field["items"] = {"type": items[semantic], "optional": True}
+            if items[semantic] == "bytes":
+                field["items"] |= {"name": field.pop("name"), "parameters": field.pop("parameters")}
         fields.append({key: value for key, value in field.items() if value is not None})
     schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
     return {**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})}

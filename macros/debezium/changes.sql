@@ -191,7 +191,7 @@ from judged
     keep Spark from copying the parse into every expression that reads it, and into filters.
 -#}
 {% macro parsed_events(schema) -%}
-{%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')) {%- endset -%}
+{%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
 cut as (
 
     select records.*, _cut_event, _cut_end, _cut_corrupt

@@ -31,7 +31,8 @@
 {% macro type_array(element_type, value) -%}
     {%- set element = debezium_type(element_type, 'e') -%}
     {%- set whole = "transform(" ~ value ~ ", e -> " ~ element['sql'] ~ ")" -%}
-    {%- set misses = "exists(zip_with(" ~ value ~ ", v, (a, b) -> a is not null and b is null), m -> m)" -%}
+    {%- set is_there = 'not is_variant_null(a)' if element['json'] == 'variant' else 'a is not null' -%}
+    {%- set misses = "exists(zip_with(" ~ value ~ ", v, (a, b) -> " ~ is_there ~ " and b is null), m -> m)" -%}
     {%- set placeholder_bytes -%}
         array(95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101)
     {%- endset -%}

@@ -27,10 +27,11 @@
 {%- endmacro %}
 
 
-{#- A single-precision number; its JSON may have been printed with the digits of a double. -#}
+{#- A single-precision number; its JSON may have been printed with the digits of a double. To Spark NaN is greater than all others. -#}
 {% macro type_float(value) -%}
     {%- set sql -%}
-        if(abs({{ value }}) >= 3.4028235677973366e38d and not (abs({{ value }}) = double('Infinity') and contains(value, 'Infinity')),
+        if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }})
+           and not (abs({{ value }}) = double('Infinity') and contains(value, 'Infinity')),
            null, cast({{ value }} as float))
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}

@@ -4,13 +4,20 @@
 {%- endmacro %}
 
 
-{#- Whatever the JSON holds, as its JSON text: for types without a rule of their own. -#}
+{#- Whatever the JSON holds, as its JSON text: for types without a rule of their own. A number beyond a double would be infinite. -#}
 {% macro type_any(value) -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set sql -%}
+        case schema_of_variant({{ value }})
+            when 'STRING' then {{ text }}
+            when 'DOUBLE' then if(abs(variant_get({{ value }}, '$', 'double')) < double('Infinity'), to_json({{ value }}), null)
+            else to_json({{ value }})
+        end
+    {%- endset -%}
     {{ return({
         'json': 'variant',
-        'sql': "if(schema_of_variant(" ~ value ~ ") = 'STRING', " ~ text ~ ", to_json(" ~ value ~ "))",
-        'can_fail': false,
+        'sql': sql,
+        'can_fail': true,
         'omitted': "schema_of_variant(" ~ value ~ ") = 'STRING' and " ~ is_placeholder(text),
     }) }}
 {%- endmacro %}
