@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
-from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
+from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, is_untouched, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
 
@@ -280,12 +280,11 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         batches[system] = newest
         known = built.state["batches"].get(system, 0)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
-        changed = bool(topics)
-        for path in _model_files(system):
-            texts[path.stem] = shared + _digest(path)
-            if built.state["models"].get(path.stem) != texts[path.stem]:
-                wanted[path.stem] = False
-                changed = True
+        files = {path.stem: shared + _digest(path) for path in _model_files(system)}
+        edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
+        changed = bool(topics or edited)
+        texts.update(files)
+        wanted.update(dict.fromkeys(edited, False))
         for declared in declared_tables(system, PROJECT / "models").values():
             if declared.table.topics & topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
@@ -294,21 +293,38 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
-        wanted.update(dict.fromkeys(done.rebuilt, True))
+        wanted.update(dict.fromkeys([*done.rebuilt, *_keyed_otherwise(spark, system, edited)], True))
     if not wanted:
         say("Nothing new to build.")
         return 0
     failed = 0
-    for refresh in (True, False):
-        chosen = sorted(name for name, with_refresh in wanted.items() if with_refresh == refresh)
+    rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
+    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    # What is built anew reads all that the events model has: what landed has to be in there already.
+    for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *chosen, *(["--full-refresh"] if refresh else [])], say)
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say)
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
         built.save()
     return failed
+
+
+def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list[str]:
+    """The models of tables, among these, whose key was changed by a run that was killed before it had rebuilt them."""
+    if not models:
+        return []
+    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    found = []
+    for declared in declared_tables(system, PROJECT / "models").values():
+        silver = declared.model("silver", system)
+        if silver in models and silver in there and is_untouched(system, declared, PROJECT / "models"):
+            stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
+            if stored != hashlib.md5(json.dumps(declared.table.keys).encode()).hexdigest():
+                found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
+    return found
 
 
 def _model_files(system: str) -> list[Path]:
