@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from scripts.errors import LakehouseError
 from scripts.kafka import Offsets, RecordsGoneError, Topics
 from scripts.records import Record, Taken, file_digest, read_records, text_digest
+from scripts.spark import locked
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
@@ -323,12 +324,13 @@ def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]]
 
 def create_bronze(spark: SparkSession, system: str) -> None:
     """Create the bronze table and the ledger of a system where they are missing."""
-    if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
-        return
-    properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
-    spark.sql("create namespace if not exists bronze")
-    spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
-    spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
+    with locked("create.lock"):  # two processes that create one namespace, or the catalog itself, would fail
+        if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
+            return
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
+        spark.sql("create namespace if not exists bronze")
+        spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
+        spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
 
 
 class _OtherLoader(Exception):

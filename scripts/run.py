@@ -1,6 +1,5 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -8,8 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,17 @@ from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, is_untouched, scaffold
 from scripts.setup import kafka_jars
-from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
+from scripts.spark import (
+    PROFILES,
+    PROJECT,
+    lakehouse_dir,
+    locked,
+    log_file,
+    ran_out_of_memory,
+    record_class_archive,
+    session,
+    settings,
+)
 
 # System → its events. The first two are captured from real databases, the others written after the connectors' documents.
 DEMO = {
@@ -171,8 +179,8 @@ def main() -> int:
         say("\nStopped. What has landed stays; the next run goes on after it.")
         return 130
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
-        if _tells_of_a_full_disk(str(error)):
-            print(f"\nError: {_full_disk()}", file=sys.stderr)
+        if reason := _want(str(error)):
+            print(f"\nError: {reason}", file=sys.stderr)
             return 1
         with log_file().open("a", encoding="utf-8") as log:
             log.write(traceback.format_exc())
@@ -185,7 +193,8 @@ def main() -> int:
 
 def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
     """Write and build the models whose tables have something new. Returns the number that failed."""
-    with _only_builder(say):
+    # Two merges of one table conflict, and the later one would fail.
+    with locked("build.lock", lambda: say("Another run is building in this lakehouse; waiting for it …")):
         done = [_scaffold(spark, request, say) for request in todo]
         return _build(spark, [request.system for request in todo], done, say)
 
@@ -219,28 +228,21 @@ def _lost(lost: list[str]) -> str:
     return f"{'; '.join(lost)}. Their changes are missing: let the connector send a snapshot of these tables, and read more often."
 
 
-def _tells_of_a_full_disk(message: str) -> bool:
-    return any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL"))
-
-
-def _full_disk() -> str:
-    return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
+def _want(message: str) -> str:
+    """What the machine ran out of, and what to do, where that is why something failed with this message."""
+    if any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL")):
+        return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
+    if ran_out_of_memory() or ("System memory" in message and "spark.driver.memory" in message):
+        heap = settings().get("spark.driver.memory")
+        return (
+            f"Spark ran out of memory{f' (LAKEHOUSE_DRIVER_MEMORY={heap})' if heap else ''}. Run again with more, for instance "
+            "LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."
+        )
+    return ""
 
 
 def _import_dbt() -> None:
     import dbt.cli.main  # noqa: F401
-
-
-@contextmanager
-def _only_builder(say: Any) -> Iterator[None]:
-    """One run at a time writes models and merges: two merges of one table conflict, and the later one would fail."""
-    with (lakehouse_dir() / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("Another run is building in this lakehouse; waiting for it …")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
@@ -349,13 +351,13 @@ def _dbt(arguments: list[str], say: Any) -> int:
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
-        raise LakehouseError(f"dbt: {result.exception}")
+        raise LakehouseError(_want(str(result.exception)) or f"dbt: {result.exception}")
     failed = 0
     for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
-            if _tells_of_a_full_disk(str(node.message)):
-                raise LakehouseError(_full_disk())
+            if reason := _want(str(node.message)):
+                raise LakehouseError(reason)
             message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed

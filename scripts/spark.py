@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from scripts.errors import LakehouseError
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
 JAVA_VERSIONS = (17, 21)
+_log_before = 0  # how long the log was when the session began
 
 
 def lakehouse_dir() -> Path:
@@ -96,6 +97,18 @@ def _stderr_to(path: Path) -> Iterator[None]:
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
+
+
+@contextmanager
+def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """One process at a time of those that share `LAKEHOUSE_DIR` is in here; `waiting` is called where another one is."""
+    with (lakehouse_dir() / name).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def server_file() -> Path:
@@ -176,10 +189,19 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
     Raises:
         LakehouseError: Java is missing or of a wrong version, or the server does not answer.
     """
+    global _log_before
     lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
     return _remote_session(remote) if remote else _local_session(jars)
+
+
+def ran_out_of_memory() -> bool:
+    """Whether the JVM of the session has ended for want of memory since the session began."""
+    with log_file().open("rb") as log:
+        log.seek(_log_before)
+        return b"Terminating due to java.lang.OutOfMemoryError" in log.read()
 
 
 def _local_session(jars: Sequence[Path]) -> SparkSession:

@@ -1,9 +1,9 @@
 """`scripts.run` and its neighbours in a process that is told where to die: commands come as JSON, one on a line.
 
 What changes something that another process sees is a boundary: a statement of Spark, a write of a DataFrame, a file of the
-project or of the lakehouse. They are counted within a command, whose `at` names one of them and when to die: `before` it, `after`
-it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is at it. Nothing of this is in the commands
-themselves. The end of a command is a line that begins with `#`; a process that dies ends without.
+project or of the lakehouse. They are counted within a command, whose `at` names one of those that match a pattern, and when to
+die: `before` it, `after` it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is at it. Nothing of this
+is in the commands themselves. The end of a command is a line that begins with `#`; a process that dies ends without.
 """
 
 import json
@@ -28,16 +28,21 @@ class Boundaries:
     """What the command has passed so far."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.number, self.when, self.seconds = 0, "", 0.0
+        self.begin()
 
-    def begin(self, number: int = 0, when: str = "", seconds: float = 0.0) -> None:
-        self.names, self.number, self.when, self.seconds = [], number, when, seconds
+    def begin(self, number: int = 0, when: str = "", pattern: str = "", seconds: float = 0.0) -> None:
+        self.names: list[str] = []
+        self.number, self.when, self.pattern, self.seconds = number, when, re.compile(pattern), seconds
 
     def passed(self, name: str, act: Callable[[], Any], torn: Callable[[], Any] = lambda: None) -> Any:
         """Do `act`, unless the process dies before; `torn` is what a process that dies so may have done of it."""
         self.names.append(re.sub(r"\s+", " ", name).strip()[:60])
-        now = self.when if len(self.names) == self.number else ""
+        now = ""
+        if self.pattern.match(self.names[-1]):
+            self.number -= 1
+            now = self.when if self.number == 0 else ""
+        if now:
+            print(f"{now} boundary {len(self.names)}: {self.names[-1]}", flush=True)
         if now == "before":
             torn()
             self.die()
@@ -51,7 +56,6 @@ class Boundaries:
         return result
 
     def die(self) -> None:
-        print(f"killed {self.when} {self.number}: {self.names[self.number - 1]}", flush=True)
         os.killpg(0, signal.SIGKILL)
         signal.pause()
 
