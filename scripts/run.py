@@ -358,7 +358,7 @@ def _dbt(arguments: list[str], say: Any) -> int:
             failed += 1
             if reason := _want(str(node.message)):
                 raise LakehouseError(reason)
-            message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
+            message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed
 

@@ -209,8 +209,20 @@ def _local_session(jars: Sequence[Path]) -> SparkSession:
     builder = SparkSession.builder
     for name, value in (settings() | ({"spark.jars": ",".join(map(str, jars))} if jars else {})).items():
         builder = builder.config(name, value)
+    ctrl_c = signal.getsignal(signal.SIGINT)
     with _stderr_to(log_file()):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, ctrl_c if ctrl_c is signal.SIG_IGN else _stop)
+    return spark
+
+
+def _stop(*_: Any) -> None:
+    """In place of PySpark's own answer to Ctrl-C, which asks Spark in the midst of another question and confuses the two.
+
+    The end of the process is the end of its JVM, and of what that was at.
+    """
+    raise KeyboardInterrupt
 
 
 def _remote_session(address: str) -> SparkSession:
