@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from scripts.errors import LakehouseError
 from scripts.kafka import Offsets, RecordsGoneError, Topics
 from scripts.records import Record, Taken, file_digest, read_records, text_digest
-from scripts.spark import locked
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
@@ -324,6 +323,8 @@ def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]]
 
 def create_bronze(spark: SparkSession, system: str) -> None:
     """Create the bronze table and the ledger of a system where they are missing."""
+    from scripts.spark import locked  # which reads the environment when it is imported
+
     with locked("create.lock"):  # two processes that create one namespace, or the catalog itself, would fail
         if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
             return

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined
+from pyspark import accumulators
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError
@@ -210,6 +211,8 @@ def _local_session(jars: Sequence[Path]) -> SparkSession:
     for name, value in (settings() | ({"spark.jars": ",".join(map(str, jars))} if jars else {})).items():
         builder = builder.config(name, value)
     ctrl_c = signal.getsignal(signal.SIGINT)
+    # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
+    accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
     with _stderr_to(log_file()):
         spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
@@ -222,6 +225,7 @@ def _stop(*_: Any) -> None:
 
     The end of the process is the end of its JVM, and of what that was at.
     """
+    logging.getLogger().setLevel(logging.CRITICAL + 1)  # Py4J would tell of each question that has no answer now
     raise KeyboardInterrupt
 
 

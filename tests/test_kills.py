@@ -311,6 +311,7 @@ def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(tmp_path
         kills += [((number, when, "", 0.0), "1") for when in ("before", "after") if is_statement or when == "before"]
     statements = sum(bool(re.match(STATEMENT, name)) for name in names)
     kills += [((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4") for _ in range(SOAK)]
+    chance.shuffle(kills)
 
     def die(numbers: range) -> None:
         command = Command(new_checkout(tmp_path / f"killed{numbers.start}"))
