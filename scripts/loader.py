@@ -323,12 +323,15 @@ def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]]
 
 def create_bronze(spark: SparkSession, system: str) -> None:
     """Create the bronze table and the ledger of a system where they are missing."""
-    if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
-        return
-    properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
-    spark.sql("create namespace if not exists bronze")
-    spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
-    spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
+    from scripts.spark import locked  # which reads the environment when it is imported
+
+    with locked("create.lock"):  # two processes that create one namespace, or the catalog itself, would fail
+        if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
+            return
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
+        spark.sql("create namespace if not exists bronze")
+        spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
+        spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
 
 
 class _OtherLoader(Exception):

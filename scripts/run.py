@@ -3,7 +3,6 @@
 With REPLAY (`make replay`) the tables that have rejected records are built anew instead, after a fix.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -11,8 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,9 +20,19 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
-from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, scaffold
+from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, is_untouched, scaffold
 from scripts.setup import kafka_jars
-from scripts.spark import PROFILES, PROJECT, lakehouse_dir, log_file, record_class_archive, session
+from scripts.spark import (
+    PROFILES,
+    PROJECT,
+    lakehouse_dir,
+    locked,
+    log_file,
+    ran_out_of_memory,
+    record_class_archive,
+    session,
+    settings,
+)
 
 # System → its events. The first two are captured from real databases, the others written after the connectors' documents.
 DEMO = {
@@ -181,8 +189,8 @@ def main() -> int:
         say("\nStopped. What has landed stays; the next run goes on after it.")
         return 130
     except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
-        if _tells_of_a_full_disk(str(error)):
-            say(f"\nError: {_full_disk()}", sys.stderr)
+        if reason := _want(str(error)):
+            say(f"\nError: {reason}", sys.stderr)
             return 1
         with log_file().open("a", encoding="utf-8") as log:
             log.write(traceback.format_exc())
@@ -193,9 +201,14 @@ def main() -> int:
         return 1
 
 
+def _building(say: Any) -> AbstractContextManager[None]:
+    """One run at a time is in here: two merges of one table conflict, and the later one would fail."""
+    return locked("build.lock", lambda: say("Another run is building in this lakehouse; waiting for it …"))
+
+
 def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
     """Write and build the models whose tables have something new. Returns the number that failed."""
-    with _only_builder(say):
+    with _building(say):
         done = [_scaffold(spark, request, say) for request in todo]
         return _build(spark, [request.system for request in todo], done, say)
 
@@ -216,7 +229,7 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
     if not chosen:
         return 0
     say(f"Building {len(chosen)} models anew …")
-    with _only_builder(say):
+    with _building(say):
         return _dbt(["run", "--full-refresh", "--select", *chosen], say)
 
 
@@ -249,28 +262,21 @@ def _lost(lost: list[str]) -> str:
     return f"{'; '.join(lost)}. Their changes are missing: let the connector send a snapshot of these tables, and read more often."
 
 
-def _tells_of_a_full_disk(message: str) -> bool:
-    return any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL"))
-
-
-def _full_disk() -> str:
-    return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
+def _want(message: str) -> str:
+    """What the machine ran out of, and what to do, where that is why something failed with this message."""
+    if any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL")):
+        return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
+    if ran_out_of_memory() or ("System memory" in message and "spark.driver.memory" in message):
+        heap = settings().get("spark.driver.memory")
+        return (
+            f"Spark ran out of memory{f' (LAKEHOUSE_DRIVER_MEMORY={heap})' if heap else ''}. Run again with more, for instance "
+            "LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."
+        )
+    return ""
 
 
 def _import_dbt() -> None:
     import dbt.cli.main  # noqa: F401
-
-
-@contextmanager
-def _only_builder(say: Any) -> Iterator[None]:
-    """One run at a time writes models and merges: two merges of one table conflict, and the later one would fail."""
-    with (lakehouse_dir() / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("Another run is building in this lakehouse; waiting for it …")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
@@ -310,12 +316,11 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         batches[system] = newest
         known = built.state["batches"].get(system, 0)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
-        changed = bool(topics)
-        for path in _model_files(system):
-            texts[path.stem] = shared + _digest(path)
-            if built.state["models"].get(path.stem) != texts[path.stem]:
-                wanted[path.stem] = False
-                changed = True
+        files = {path.stem: shared + _digest(path) for path in _model_files(system)}
+        edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
+        changed = bool(topics or edited)
+        texts.update(files)
+        wanted.update(dict.fromkeys(edited, False))
         for declared in declared_tables(system, PROJECT / "models").values():
             if declared.table.topics & topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
@@ -324,21 +329,38 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
-        wanted.update(dict.fromkeys(done.rebuilt, True))
+        wanted.update(dict.fromkeys([*done.rebuilt, *_keyed_otherwise(spark, system, edited)], True))
     if not wanted:
         say("Nothing new to build.")
         return 0
     failed = 0
-    for refresh in (True, False):
-        chosen = sorted(name for name, with_refresh in wanted.items() if with_refresh == refresh)
+    rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
+    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    # What is built anew reads all that the events model has: what landed has to be in there already.
+    for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *chosen, *(["--full-refresh"] if refresh else [])], say)
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say)
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
         built.save()
     return failed
+
+
+def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list[str]:
+    """The models of tables, among these, whose key was changed by a run that was killed before it had rebuilt them."""
+    if not models:
+        return []
+    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    found = []
+    for declared in declared_tables(system, PROJECT / "models").values():
+        silver = declared.model("silver", system)
+        if silver in models and silver in there and is_untouched(system, declared, PROJECT / "models"):
+            stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
+            if stored != hashlib.md5(json.dumps(declared.table.keys).encode()).hexdigest():
+                found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
+    return found
 
 
 def _model_files(system: str) -> list[Path]:
@@ -363,14 +385,14 @@ def _dbt(arguments: list[str], say: Any) -> int:
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
-        raise LakehouseError(f"dbt: {result.exception}")
+        raise LakehouseError(_want(str(result.exception)) or f"dbt: {result.exception}")
     failed = 0
     for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
-            if _tells_of_a_full_disk(str(node.message)):
-                raise LakehouseError(_full_disk())
-            message = [line.strip() for line in str(node.message).splitlines() if line.strip()]
+            if reason := _want(str(node.message)):
+                raise LakehouseError(reason)
+            message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed
 

@@ -37,6 +37,7 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
+INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
 
@@ -87,6 +88,7 @@ def scaffold(
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
     done = Scaffolded()
+    _finish(system, models, done)
     known = declared_tables(system, models)
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
@@ -234,24 +236,27 @@ class Declared:
 
 def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared]:
     """The tables of the system that have models, from the `meta` of their YAML."""
-    found = {}
-    for path in sorted((models / "silver" / system).glob(f"{system}__*.yml")):
-        for model in yaml.safe_load(path.read_text(encoding="utf-8"))["models"]:
-            meta = ((model.get("config") or {}).get("meta") or {}).get("debezium")
-            if meta:
-                table = TableSeen(
-                    meta["connector"],
-                    tuple(meta["table"]),
-                    set(meta["topics"]),
-                    meta["columns"],
-                    meta["keys"],
-                    meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
-                    "declared",
-                    set(meta.get("servers", [])),
-                )
-                relation = path.stem.removeprefix(f"{system}__")
-                found[table.identity] = Declared(relation, table, meta.get("routed", False), meta.get("epochs", []))
-    return found
+    paths = sorted((models / "silver" / system).glob(f"{system}__*.yml"))
+    declared = [found for path in paths if (found := _declared(system, path, path.stem)) is not None]
+    return {found.table.identity: found for found in declared}
+
+
+def _declared(system: str, path: Path, model: str) -> Declared | None:
+    for described in yaml.safe_load(path.read_text(encoding="utf-8"))["models"]:
+        meta = ((described.get("config") or {}).get("meta") or {}).get("debezium")
+        if meta:
+            table = TableSeen(
+                meta["connector"],
+                tuple(meta["table"]),
+                set(meta["topics"]),
+                meta["columns"],
+                meta["keys"],
+                meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
+                "declared",
+                set(meta.get("servers", [])),
+            )
+            return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
+    return None
 
 
 def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
@@ -261,7 +266,7 @@ def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, do
         wanted = any(declared is other for other in sharing)
         if declared.routed == wanted:
             continue
-        if _is_untouched(system, declared, models):
+        if is_untouched(system, declared, models):
             declared.routed = wanted
             _write(system, declared, models, done)
         elif done.written:
@@ -304,7 +309,7 @@ def _declare_epochs(system: str, known: dict[tuple[str, ...], Declared], models:
         wanted = [epoch for epoch in epochs if epoch["topic"] in declared.table.topics]
         if declared.epochs == wanted:
             continue
-        if not _is_untouched(system, declared, models):
+        if not is_untouched(system, declared, models):
             done.notes.append(
                 f"{declared.table.name}: its models were edited by hand; its staging model should have epochs = {wanted} now"
             )
@@ -567,7 +572,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         return
     as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
     before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
-    if not _is_untouched(system, before, models):
+    if not is_untouched(system, before, models):
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
             f"its models were edited by hand, so add them there"
@@ -583,7 +588,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     _write(system, declared, models, done)
 
 
-def _is_untouched(system: str, declared: Declared, models: Path) -> bool:
+def is_untouched(system: str, declared: Declared, models: Path) -> bool:
+    """Whether the models of a table are as they were written."""
     return all(
         (models / name).exists() and (models / name).read_text(encoding="utf-8") == text
         for name, text in render(system, declared).items()
@@ -592,21 +598,48 @@ def _is_untouched(system: str, declared: Declared, models: Path) -> bool:
 
 
 def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> None:
-    for name, text in render(system, declared).items():
-        path = models / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        if path.suffix == ".sql":
-            done.written.append(path.stem)
+    """Write the files of a table. The YAML, by which it is known again, is the first one and comes to its place as the last."""
+    files = render(system, declared)
+    properties = next(name for name in files if name.endswith(".yml"))
+    intended = models / f"{properties}{INTENDED}"
+    _put(intended, files.pop(properties))
+    for name, text in files.items():
+        _put(models / name, text)
+        done.written.append(Path(name).stem)
     stale = models / "live" / system / f"{declared.model('live', system)}.sql"
     if not declared.table.keys and stale.exists():
         stale.unlink()
+    intended.replace(models / properties)
+
+
+def _finish(system: str, models: Path, done: Scaffolded) -> None:
+    """Write what a run that was killed meant to write, so that its half of the files is not taken for edits."""
+    for intended in sorted((models / "silver" / system).glob(f"*.yml{INTENDED}")):
+        properties = intended.with_name(intended.name.removesuffix(INTENDED))
+        wanted = _declared(system, intended, properties.stem)
+        assert wanted, f"{intended} was written as a whole"
+        before = _declared(system, properties, properties.stem) if properties.exists() else None
+        texts = [render(system, declared) for declared in (wanted, before) if declared]
+        files = {name: models / name for name in texts[0] if name.endswith(".sql")}
+        there = {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.exists()}
+        if all(text in [known.get(name) for known in texts] for name, text in there.items()):
+            _write(system, wanted, models, done)
+        else:  # edited since
+            intended.unlink()
 
 
 def _write_properties(system: str, declared: Declared, models: Path) -> None:
     for name, text in render(system, declared).items():
         if name.endswith(".yml"):
-            (models / name).write_text(text, encoding="utf-8")
+            _put(models / name, text)
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def render(system: str, declared: Declared) -> dict[str, str]:
@@ -854,9 +887,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             (models / (events + suffix)).unlink(missing_ok=True)
     for name, text in files.items():
         path = models / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+            _put(path, text)
             if path.suffix == ".sql":
                 done.written.append(path.stem)
 

@@ -12,13 +12,14 @@ import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined
+from pyspark import accumulators
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError
@@ -26,6 +27,7 @@ from scripts.errors import LakehouseError
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
 JAVA_VERSIONS = (17, 21)
+_log_before = 0  # how long the log was when the session began
 
 
 def lakehouse_dir() -> Path:
@@ -96,6 +98,18 @@ def _stderr_to(path: Path) -> Iterator[None]:
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
+
+
+@contextmanager
+def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """One process at a time of those that share `LAKEHOUSE_DIR` is in here; `waiting` is called where another one is."""
+    with (lakehouse_dir() / name).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def server_file() -> Path:
@@ -176,10 +190,19 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
     Raises:
         LakehouseError: Java is missing or of a wrong version, or the server does not answer.
     """
+    global _log_before
     lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
     return _remote_session(remote) if remote else _local_session(jars)
+
+
+def ran_out_of_memory() -> bool:
+    """Whether the JVM of the session has ended for want of memory since the session began."""
+    with log_file().open("rb") as log:
+        log.seek(_log_before)
+        return b"Terminating due to java.lang.OutOfMemoryError" in log.read()
 
 
 def _local_session(jars: Sequence[Path]) -> SparkSession:
@@ -187,8 +210,23 @@ def _local_session(jars: Sequence[Path]) -> SparkSession:
     builder = SparkSession.builder
     for name, value in (settings() | ({"spark.jars": ",".join(map(str, jars))} if jars else {})).items():
         builder = builder.config(name, value)
+    ctrl_c = signal.getsignal(signal.SIGINT)
+    # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
+    accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
     with _stderr_to(log_file()):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, ctrl_c if ctrl_c is signal.SIG_IGN else _stop)
+    return spark
+
+
+def _stop(*_: Any) -> None:
+    """In place of PySpark's own answer to Ctrl-C, which asks Spark in the midst of another question and confuses the two.
+
+    The end of the process is the end of its JVM, and of what that was at.
+    """
+    logging.getLogger().setLevel(logging.CRITICAL + 1)  # Py4J would tell of each question that has no answer now
+    raise KeyboardInterrupt
 
 
 def _remote_session(address: str) -> SparkSession:

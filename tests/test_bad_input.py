@@ -1,6 +1,7 @@
 """Input as it should not be: files that come again, half, damaged or hostile. What is good in them is loaded."""
 
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -914,7 +915,9 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(lakehouse: Lake
     shutil.copy(lakehouse.project / "dbt_project.yml", project)
     (project / "models").mkdir()
     some = random.Random(1)
-    events.write_text(text(*(created(n, id=n, note=some.randbytes(1500).hex()) for n in range(1, 2001))))  # 3.1 MB compressed
+    notes = {n: some.randbytes(1500).hex() for n in range(1, 2001)}
+    wanted = {n: hashlib.sha256(note.encode()).hexdigest() for n, note in notes.items()}
+    events.write_text(text(*(created(n, id=n, note=note) for n, note in notes.items())))  # 3.1 MB compressed
     folder = small_disk / "lakehouse"
     ours = {"LAKEHOUSE_DIR": str(folder), "LAKEHOUSE_PROJECT": str(project), "DBT_PROFILES_DIR": str(project / "profiles")}
     environment = {**os.environ, **ours, "EVENTS": str(events), "SYSTEM": "full"}
@@ -935,7 +938,20 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(lakehouse: Lake
         assert ("full: 2,000 new records" in done.stdout) == landed
 
     subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
-    done = run()
-    assert done.returncode == 0, done.stderr
+    queries = [
+        "select count(*), count(distinct offset), count(distinct value) from bronze.full",
+        "select id, sha2(note, 256) as note from full.orders",
+        "select sum(events) from monitoring.full__event_counts",
+    ]
+    commands = (
+        {"do": do, "arguments": arguments, "at": [], "environment": {}} for do, arguments in (("run", []), ("sql", queries))
+    )
+    program = [sys.executable, str(Path(__file__).with_name("killed_run.py"))]
+    given = "\n".join(map(json.dumps, commands))
+    done = subprocess.run(program, cwd=REPOSITORY, env=environment, input=given, capture_output=True, text=True)
+    (status, _), ((landed, rows, counted), _) = (json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("#"))
+    assert status == 0, done.stderr
+    assert [*landed[0].values(), *counted[0].values()] == [2000] * 4
+    assert {row["id"]: row["note"] for row in rows} == wanted and len(rows) == 2000
     line = next(line for line in done.stdout.splitlines() if line.startswith("public.orders"))
     assert line.split()[2:8] == ["2,000", "2,000", "0", "0", "2,000", "0"]

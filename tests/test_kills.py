@@ -1,68 +1,458 @@
-"""The whole command, killed without warning at moments all over its run: Python, Spark and all."""
+"""Commands that are killed without warning, Python, Spark and all, at each of their commits; that are interrupted; that meet.
 
+`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at some of them,
+at others whenever the code changes.
+"""
+
+import hashlib
 import itertools
 import json
 import os
-import signal
+import re
+import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from test_properties import fold, groups, record, wrong
+from conftest import REPOSITORY
+from event_factory import PLACEHOLDER, event
+from test_properties import KEYS, Event, fold, groups, record
 from test_server import Checkout
 
-KILLS = int(os.environ.get("SOAK_KILLS", "3"))
-READ = """
-import json
-from scripts.spark import session
-rows, landed = "select * from shop.orders", "select count(*) as n from bronze.shop"
-for query in (rows, landed, "select sum(events) as n from monitoring.shop__event_counts"):
-    print("#" + json.dumps([row.asDict() for row in session().sql(query).collect()]))
+SOAK = int(os.environ.get("SOAK_KILLS", "0"))  # so many moments within statements, besides all boundaries
+SEED = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((REPOSITORY / "scripts").glob("*.py")))).hexdigest()[:8]
+PARTS = 2  # of what a story lands
+SYSTEMS = itertools.count(1)
+STATEMENT = "(?!write|replace |remove)"
+At = tuple[int, str, str, float]  # which of the boundaries that match, when, the pattern, and after how many seconds
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+class Command:
+    """A process that does what a user does, and dies where it is told to (tests/killed_run.py). After that it is another one."""
+
+    def __init__(self, checkout: Checkout, **environment: str) -> None:
+        self.checkout, self.environment = checkout, environment
+        self.process: subprocess.Popen[str] | None = None
+        self.status = 0
+        self.told = ""
+        self.passed: list[str] = []
+
+    def start(self, do: str, *arguments: str, at: At | None = None, environment: dict[str, str] | None = None) -> None:
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, str(REPOSITORY / "tests" / "killed_run.py")],
+                cwd=self.checkout.folder,
+                env={**self.checkout.environment, **self.environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdin
+        command = {"do": do, "arguments": arguments, "at": at or (), "environment": environment or {}}
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def end(self) -> Any:
+        """The result of what was started.
+
+        Raises:
+            Killed: the process died before that, or with it.
+        """
+        assert self.process and self.process.stdout
+        self.told, result = "", None
+        for line in self.process.stdout:
+            if line.startswith("#"):
+                result, self.passed = json.loads(line[1:])
+                if result != 130:
+                    return result
+            else:
+                self.told += line
+        self.status = self.process.wait()
+        while alive(self.process.pid):
+            time.sleep(0.05)
+        self.process = None
+        raise Killed(self.told)
+
+    def do(self, do: str, *arguments: str, at: At | None = None, environment: dict[str, str] | None = None) -> Any:
+        self.start(do, *arguments, at=at, environment=environment)
+        return self.end()
+
+    def sql(self, *queries: str, at: At | None = None) -> list[list[dict[str, Any]]]:
+        found: list[list[dict[str, Any]]] = self.do("sql", *queries, at=at)
+        return found
+
+    def stop(self) -> None:
+        if self.process and self.process.stdin:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process = None
+
+
+def alive(group: int) -> bool:
+    """Whether any process of the group is left: the JVM of a command is in its group."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Story:
+    """Events of a system of its own in two parts, with what a run can have to do: all of it is done once more for each kill.
+
+    The first part is a table with a key and two without. In the second, the first table has a truncate and values left out, the
+    second one a new column, a key that the user names, and another table in its topic, the third one a truncate, and there is a
+    record that is broken.
+    """
+
+    def __init__(self, checkout: Checkout, seed: int) -> None:
+        self.system = f"story{next(SYSTEMS)}"
+        self.file = checkout.folder / "events" / f"{self.system}.jsonl"
+        self.file.parent.mkdir(exist_ok=True)
+        self.done = 0
+        self.changed_by = PARTS
+        self.notes = ["x", "y"]
+        chance = Random(seed)
+        self.world = groups(chance, 8)
+        self.world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])  # tells the scaffold the columns
+        self.truncates = [chance.randrange(5, 60, 10)]
+        self.arrivals = [
+            (number, event_number, 0 if number == 0 else run % PARTS)
+            for number, (_, arrival) in enumerate(self.world)
+            for event_number, run in arrival
+        ]
+        self.lines = [[json.dumps(one) + "\n" for one in self._part(part)] for part in range(PARTS)]
+
+    def _part(self, part: int) -> list[dict[str, Any]]:
+        """The events are in any order and some stand twice; their offsets are in the order of the log."""
+
+        def other(table: str, op: str, lsn: int, **row: Any) -> dict[str, Any]:
+            made = event(op, lsn, row, {"id": row.get("id")}, table, prefix=self.system)
+            return {**made, "key": made["key"] if table == "pears" else None}
+
+        def change(item: Event, number: int, event_number: int) -> dict[str, Any]:
+            return record(self.system, "orders", number, item, item[0] * 1000 + number * 20 + event_number)
+
+        orders = [
+            change(self.world[number][0][event_number], number, event_number)
+            for number, event_number, of_part in self.arrivals
+            if of_part == part
+        ]
+        if part == 0:
+            return [
+                *orders,
+                other("visits", "c", 1, id=1, v="a"),
+                other("visits", "c", 2, id=2, v="b"),
+                other("notes", "c", 3, t="x"),
+            ]
+        emptied = [change((lsn, "t", 0, None, "false"), 0, 0) for lsn in self.truncates]
+        pears = [
+            {**other("pears", op, lsn, id=1, p=p), "topic": f"{self.system}.public.visits"}
+            for op, lsn, p in (("c", 6, 1), ("u", 7, 2))
+        ]
+        broken = {"topic": f"{self.system}.public.orders", "partition": 0, "offset": 1, "key": None, "value": "{"}
+        notes = [event("t", 7, table="notes", prefix=self.system), other("notes", "c", 8, t="y")]
+        return [*orders, *emptied, other("visits", "u", 4, id=1, v=PLACEHOLDER, w=5), *pears, *notes, broken]
+
+    def run(self, command: Command, at: At | None = None) -> bool:
+        """Land the next part and build. Whether all went well; where it did not, the part counts as landed too."""
+        self.append()
+        return self.run_again(command, at)
+
+    def append(self) -> None:
+        with self.file.open("a") as file:
+            file.writelines(self.lines[self.done])
+        self.done += 1
+
+    def run_again(self, command: Command, at: At | None = None) -> bool:
+        return bool(command.do("run", at=at, environment=self.environment()) == 0)
+
+    def environment(self) -> dict[str, str]:
+        return {"EVENTS": str(self.file), "SYSTEM": self.system, "KEYS": "visits=id" if self.done >= self.changed_by else ""}
+
+    def goes_on(self, characters: int = 0) -> None:
+        """From here on other parts: updates of the first table, one of them with so long a value, and a row of the log."""
+        if self.done < PARTS:
+            self.changed_by = sys.maxsize
+            self.arrivals = [arrival for arrival in self.arrivals if arrival[2] < self.done]
+            del self.lines[self.done :], self.notes[self.done :]
+        history, _ = self.world[0]
+        lsn = 1000 + 10 * len(history)
+        long: Event = (lsn, "u", 0, {"a": PLACEHOLDER, "b": "x" * characters, "n": lsn}, "false")
+        new: list[Event] = [long, (lsn + 1, "u", 0, {"a": PLACEHOLDER, "b": f"b{lsn}", "n": lsn + 1}, "false")]
+        self.arrivals += [(0, len(history) + number, len(self.lines)) for number in range(len(new))]
+        history += new
+        self.notes.append(f"z{lsn}")
+        note = {**event("c", lsn, {"t": self.notes[-1]}, {}, "notes", prefix=self.system), "key": None}
+        records = [*(record(self.system, "orders", 0, item, item[0] * 1000) for item in new), note]
+        self.lines.append([json.dumps(one) + "\n" for one in records])
+
+    def check(self, command: Command) -> None:
+        """Bronze holds every record once, all are counted, and the tables are the fold of what has landed."""
+        silver = f"silver.{self.system}__"
+        found = command.do(
+            "sql",
+            f"select topic, offset, count(*) as n from bronze.{self.system} group by all",
+            f"select sum(events) as n from monitoring.{self.system}__event_counts",
+            f"select * from {self.system}.orders",
+            f"select * except (id) from {self.system}.visits order by id" if self.done >= self.changed_by else "select 1",
+            f"select t from {silver}notes order by t",
+            f"select p from {self.system}.pears" if self.done >= self.changed_by else "select 1",
+            f"select reason from monitoring.{self.system}__rejected_events",
+        )
+        landed, counted, orders, visits, notes, pears, rejected = found
+        events = {line: json.loads(line) for part in self.lines[: self.done] for line in part}
+        assert Counter({(row["topic"], row["offset"]): row["n"] for row in landed}) == Counter(
+            (one["topic"], one["offset"]) for one in events.values()
+        )
+        assert counted == [{"n": len(events)}]
+        rows = {row.pop("id"): row for row in orders}
+        for number, (history, _) in enumerate(self.world):
+            arrived = {event_number for group, event_number, part in self.arrivals if group == number and part < self.done}
+            expected = fold([history[n] for n in sorted(arrived)], self.truncates if self.done >= self.changed_by else [])
+            assert {key: rows[number * KEYS + key] for key in range(KEYS) if number * KEYS + key in rows} == expected, history
+        if self.done >= self.changed_by:
+            assert visits == [{"v": "a", "w": 5}, {"v": "b", "w": None}]
+            assert pears == [{"p": 2}] and rejected == [{"reason": "invalid_json"}]
+        assert notes == [{"t": text} for text in self.notes[self.done >= self.changed_by : self.done]]
+
+    def forget(self, checkout: Checkout) -> None:
+        """Its models: dbt reads all that there are with every run."""
+        for path in (checkout.folder / "models").glob(f"*/{self.system}*"):
+            subprocess.run(["rm", "-r", str(path)], check=True)
+
+
+def play(story: Story, command: Command, at: At | None) -> bool:
+    """What is left of the story, unless the process dies at the boundary `at` of it. Whether it did."""
+    try:
+        while story.done < len(story.lines):
+            assert story.run(command, at), command.told
+            if at:
+                left = at[0] - sum(bool(re.match(at[2], name)) for name in command.passed)
+                at = (left, *at[1:]) if left > 0 else None
+    except Killed:
+        return True
+    return False
+
+
+def finish(story: Story, command: Command) -> None:
+    """The run after the one that died, and the parts that had not come yet."""
+    assert story.run_again(command), command.told
+    story.check(command)
+    while story.done < len(story.lines):
+        assert story.run(command), command.told
+        story.check(command)
+
+
+def new_checkout(folder: Path) -> Checkout:
+    """A checkout whose dbt has as many threads as the environment says: with one, a run passes its boundaries in one order."""
+    checkout = Checkout(folder)
+    profile = folder / "profiles" / "profiles.yml"
+    text = profile.read_text()
+    assert "threads: 4" in text
+    profile.write_text(text.replace("threads: 4", "threads: \"{{ env_var('THREADS', '4') | as_number }}\""))
+    (folder / "events").mkdir()
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return new_checkout(tmp_path_factory.mktemp("killed"))
+
+
+@pytest.fixture(scope="module")
+def command(checkout: Checkout) -> Iterator[Command]:
+    command = Command(checkout, THREADS="1")
+    yield command
+    command.stop()
+
+
+def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    chance = Random(SEED)
+    for number in (chance.randint(2, 20), chance.randint(26, 50)):  # in the first part and in the second
+        story = Story(command.checkout, number)
+        assert play(story, command, (number, chance.choice(["before", "after"]), STATEMENT, 0.0)), command.told
+        with capsys.disabled():
+            print(f"\nseed {SEED}: {killed_where(command)}")
+        finish(story, command)
+        story.forget(command.checkout)
+
+
+def killed_where(command: Command) -> str:
+    return next(line for line in command.told.splitlines() if " boundary " in line)
+
+
+@pytest.mark.skipif(not SOAK, reason="takes an hour: make soak")
+def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every statement and every file, before and after it; then moments within statements, with dbt's threads."""
+    command = Command(new_checkout(tmp_path / "counted"), THREADS="1")
+    story, names = Story(command.checkout, 0), []
+    while story.done < PARTS:
+        assert story.run(command), command.told
+        names += command.passed
+    command.stop()
+    chance = Random(SEED)
+    kills: list[tuple[At, str]] = []
+    for number, name in enumerate(names, 1):
+        is_statement = re.match(STATEMENT, name)
+        kills += [((number, when, "", 0.0), "1") for when in ("before", "after") if is_statement or when == "before"]
+    statements = sum(bool(re.match(STATEMENT, name)) for name in names)
+    kills += [((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4") for _ in range(SOAK)]
+    chance.shuffle(kills)
+
+    def die(numbers: range) -> None:
+        command = Command(new_checkout(tmp_path / f"killed{numbers.start}"))
+        for number in numbers:
+            at, threads = kills[number]
+            story = Story(command.checkout, number)
+            command.environment = {"THREADS": threads}
+            if play(story, command, at):
+                told = killed_where(command)
+                finish(story, command)
+            else:  # another statement came first, and it survived
+                assert at[1] == "during", f"no boundary {at}"
+                told = f"survived {at}"
+                story.check(command)
+            story.forget(command.checkout)
+            with capsys.disabled():
+                print(f"\n{number + 1} of {len(kills)}: {told}", end="", flush=True)
+        command.stop()
+
+    with ThreadPool(2) as pool:
+        pool.map(die, [range(start, len(kills), 2) for start in range(2)], chunksize=1)
+
+
+MAINTENANCE = """
+call system.rewrite_data_files(table => '{}', options => map('rewrite-all', 'true'))
+call system.rewrite_manifests(table => '{}')
+call system.expire_snapshots(table => '{}', older_than => current_timestamp(), retain_last => 1)
 """
 
 
-def test_a_command_killed_at_any_moment_leaves_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each killed run has new events to land and merge, and what the one before left undone."""
-    checkout = Checkout(tmp_path)
-    chance, offsets = Random(time.time_ns() if KILLS > 10 else 5), itertools.count(1)
-    world = groups(chance, 40)
-    world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])  # tells the scaffold the columns
-    arrivals = [(number, event) for number, (_, arrival) in enumerate(world) for event, _ in arrival]
-    chance.shuffle(arrivals)
-    arrivals.sort(key=lambda arrival: arrival[0] > 0)
-    lines = [record("shop", "orders", number, world[number][0][event], next(offsets)) for number, event in arrivals]
-    share = len(lines) // (KILLS + 2) + 1
+def maintain(story: Story, command: Command, at: At | None = None) -> None:
+    """Compact all tables of a system and expire their snapshots: bronze, ledger, routed records, silver, monitoring."""
+    system = story.system
+    tables = [system, f"{system}__files", *(f"{system}__{name}" for name in ("events", "orders", "visits", "notes", "pears"))]
+    tables += [f"{system}__event_counts", f"{system}__rejected_events"]
+    found = command.sql(*(f"show tables in {schema}" for schema in ("bronze", "staging", "silver", "monitoring")))
+    names = [f"{row['namespace']}.{row['tableName']}" for rows in found for row in rows if row["tableName"] in tables]
+    command.sql(*(line.format(name) for name in sorted(names) for line in MAINTENANCE.split("\n") if line), at=at)
 
-    def append() -> None:
-        with (tmp_path / "events.jsonl").open("a") as file:
-            file.writelines(json.dumps(lines.pop(0)) + "\n" for _ in range(min(share, len(lines))))
 
-    def start() -> Any:
-        append()
-        return checkout.start("setsid", sys.executable, "-m", "scripts.run")
+def test_tables_compacted_and_expired_at_any_time_go_on(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where that was killed. What has landed is known without snapshots; what was merged, by what is in the tables."""
+    story, chance = Story(command.checkout, 1), Random(SEED)
+    assert story.run(command), command.told
+    maintain(story, command)
+    passed = len(command.passed)
+    assert story.run_again(command), command.told
+    assert " 0 new records" in command.told and "Nothing new to build." in command.told
+    story.check(command)
+    assert story.run(command), command.told
+    story.check(command)
+    kills: list[At] = [(chance.randint(1, passed), chance.choice(["before", "after"]), "call", 0.0)]
+    if SOAK:
+        kills = [(number, when, "call", 0.0) for number in range(1, passed + 1) for when in ("before", "after")]
+        kills += [(chance.randint(1, passed), "during", "call", chance.random() / 4) for _ in range(SOAK // 2)]
+    for at in kills:
+        with suppress(Killed):
+            maintain(story, command, at)
+            assert at[1] == "during", f"no boundary {at}"
+        with capsys.disabled():
+            print(f"\nseed {SEED}: {killed_where(command)}")
+        story.goes_on()
+        assert story.run(command), command.told
+        story.check(command)
+    story.forget(command.checkout)
 
-    started = time.monotonic()
-    told = "".join(start().communicate())
-    took = time.monotonic() - started
-    assert "live rows" in told, told
-    moments = [took * (number + 0.5) / KILLS for number in range(KILLS)]
-    for moment in moments:
-        process = start()
-        time.sleep(moment)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    total = sum(1 for _ in (tmp_path / "events.jsonl").open()) + len(lines)
-    share = len(lines)
-    told = "".join(start().communicate())
-    assert "live rows" in told, told
 
-    _, shown = checkout.run(sys.executable, "-c", READ)
-    rows, landed, counted = (json.loads(line[1:]) for line in shown.splitlines() if line.startswith("#"))
-    assert not wrong({row.pop("id"): row for row in rows}, world, [])
-    assert len(rows) == sum(len(fold(history)) for history, _ in world)
-    assert landed == counted == [{"n": total}]
-    with capsys.disabled():
-        print(f"\n{KILLS} kills within {took:.0f} s of a run, of {total} events; the {len(rows)} rows are the fold")
+def test_ctrl_c_ends_a_run_and_its_spark_while_it_lands_and_while_it_builds(command: Command) -> None:
+    story = Story(command.checkout, 2)
+    story.append()
+    for boundary in ("overwrite", "create or replace table"):
+        with pytest.raises(Killed):
+            story.run_again(command, (1, "interrupted", boundary, 0.05))
+        assert command.status == 130, command.told
+        assert command.told.endswith("Stopped. What has landed stays; the next run goes on after it.\n")
+        assert not re.search("Traceback|Error", command.told), command.told
+    finish(story, command)
+    story.forget(command.checkout)
+
+
+def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_path: Path) -> None:
+    """Two of one system whose files overlap, and one of another system; then two runs of dbt alone on one table."""
+    checkout = new_checkout(tmp_path / "at_once")
+    story, other = Story(checkout, 3), Story(checkout, 4)
+    halves = [checkout.folder / "events" / f"{story.system}.{name}.jsonl" for name in ("first", "both", "last")]
+    lines = story.lines[0]
+    for number, path in enumerate(halves):
+        path.write_text("".join(lines[number::3]))
+    story.done = 1
+    commands = [Command(checkout) for _ in range(3)]
+    for command, pattern in zip(commands, ("[fb]*", "[bl]*"), strict=False):
+        events = str(checkout.folder / "events" / f"{story.system}.{pattern}.jsonl")
+        command.start("run", environment={**story.environment(), "EVENTS": events})
+    other.file.write_text("".join(other.lines[0]))
+    other.done = 1
+    commands[2].start("run", environment=other.environment())
+    assert [command.end() for command in commands] == [0, 0, 0], "\n".join(command.told for command in commands)
+    assert "Another run is building in this lakehouse; waiting for it …" in "".join(command.told for command in commands)
+    story.check(commands[0])
+    other.check(commands[0])
+    commands[2].stop()
+
+    story.goes_on()
+    story.append()
+    assert commands[0].do("land", environment=story.environment()) == 3
+    models = [f"{story.system}__{name}" for name in ("orders", "notes", "event_counts")]
+    for command in commands[:2]:
+        command.start("dbt", "run", "--select", *models)
+    told = [said for _, said in (command.end() for command in commands[:2])]
+    conflicts = [{line.split(":")[0] for line in said if "ValidationException: Found conflicting files" in line} for said in told]
+    assert not conflicts[0] & conflicts[1], told  # one of them has built each table
+    for said, lost in zip(told, conflicts, strict=True):
+        assert all(line.split(":")[0] in lost or line.endswith(": skipped") for line in said if line.startswith("  ")), told
+    assert story.run_again(commands[0]), commands[0].told
+    story.check(commands[0])
+    for command in commands:
+        command.stop()
+
+
+NO_MEMORY = (
+    "Error: Spark ran out of memory (LAKEHOUSE_DRIVER_MEMORY=480m). Run again with more, for instance "
+    "LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."
+)
+
+
+def told_of(command: Command) -> list[str]:
+    return [line for line in command.told.splitlines() if "rror" in line]
+
+
+def test_a_run_without_enough_memory_says_so_and_the_next_one_does_the_rest(command: Command) -> None:
+    """While it lands, and while it builds what another one has landed."""
+    small = Command(command.checkout, LAKEHOUSE_DRIVER_MEMORY="480m")
+    story = Story(command.checkout, 5)
+    assert story.run(command), command.told
+    story.goes_on(characters=48 << 20)
+    assert story.run(small) is False
+    assert told_of(small) == [NO_MEMORY] and " 3 new records" not in small.told, small.told
+    small.stop()
+    assert command.do("land", environment=story.environment()) == 3
+    assert story.run_again(small) is False
+    assert told_of(small) == [NO_MEMORY] and " 0 new records" in small.told, small.told
+    small.stop()
+    finish(story, command)
+    story.forget(command.checkout)

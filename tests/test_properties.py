@@ -8,14 +8,16 @@ of them at once), dealt to several runs, and what happens around each run. A few
 import itertools
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import PLACEHOLDER, event, of_mysql
+from event_factory import PLACEHOLDER, created, event, of_mysql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -248,6 +250,40 @@ def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(l
     assert number > 5
     counted = lakehouse.sql(f"select sum(events) from monitoring.{system}__event_counts")
     assert counted == lakehouse.sql(f"select count(*) from bronze.{system}")
+
+
+def test_models_written_in_part_are_finished_by_the_next_run(
+    lakehouse: Lakehouse, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that dies before it puts a file in its place; what it leaves is not taken for edits, whatever comes next."""
+    models, replace, left = project / "models", Path.replace, 0
+
+    def written() -> dict[str, str]:
+        return {path.name: path.read_text() for path in models.rglob("*.*") if path.suffix in (".sql", ".yml")}
+
+    def dies(path: Path, target: Path) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    lakehouse.land("parts", [created(1, id=1)])
+    lakehouse.scaffold("parts")
+    before = shutil.copytree(models, project / "before")
+    lakehouse.land("parts", [created(2, id=2, a="x")])
+    for number in range(5):  # the declaration, three models, the declaration in its place
+        shutil.copytree(before, models, dirs_exist_ok=True)
+        left = number
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Path, "replace", dies)
+            lakehouse.scaffold("parts")
+        if number == 3:
+            lakehouse.land("parts", [created(3, id=3, b="y")])
+        assert not any("edited" in note for note in lakehouse.scaffold("parts").notes)
+        columns = ("a",) if number < 3 else ("a", "b")
+        assert all(f"'{name}'" in written()[file] for name in columns for file in ("parts__orders.sql", "stg_parts__orders.sql"))
+        assert not list(models.rglob("*.intended"))
 
 
 def test_the_fold_itself() -> None:

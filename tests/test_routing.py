@@ -137,6 +137,27 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     assert lakehouse.sql(query) == sorted(rejected * 2)
 
 
+def test_a_key_named_in_a_shared_topic_is_taken_with_what_landed_with_it(lakehouse: Lakehouse) -> None:
+    """Also where the topic was one table's until then, and where the table is built anew by the run after the one that was told."""
+
+    def visit(key: int, offset: int) -> Record:
+        return {**change("visits", "c", offset, key, n=key), "topic": "keyed", "offset": offset, "key": None}
+
+    def order(offset: int) -> Record:
+        return {**change("orders", "c", offset, 1), "topic": "keyed", "offset": offset}
+
+    named = {"visits": ["id"]}
+    lakehouse.run("keyed", [visit(1, 1), order(2)])
+    lakehouse.run("keyed", [visit(2, 3)], keys=named)
+    assert lakehouse.rows("keyed.visits") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
+
+    lakehouse.run("alone", [visit(1, 1)])
+    lakehouse.land("alone", [visit(2, 3), order(4)])
+    lakehouse.scaffold("alone", keys=named)  # a run that is killed here
+    lakehouse.build_landed("alone")
+    assert lakehouse.rows("alone.visits") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
+
+
 def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left_alone(lakehouse: Lakehouse, project: Path) -> None:
     system, broken = "company", bare('{"op":"c"')
     lakehouse.run(system, on_topic("t", [change("orders", "c", 10, 1), broken]))

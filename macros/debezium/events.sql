@@ -94,7 +94,7 @@ from told
     {%- set declaration = local_md5(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
-    {%- set snapshot = none if is_new else run_query("select snapshot_id from " ~ existing ~ ".refs where name = 'main'").rows[0][0] -%}
+    {%- set snapshot = none if is_new else current_snapshot(existing) -%}
     {%- set above = 0 if is_new else merged_up_to(existing, 'batch').batch -%}
     {%- set up_to = newest_batch(events | string) -%}
     {%- set bounds = {
@@ -106,6 +106,7 @@ from told
         'has_new': is_new or up_to > above and _has_records({'relation': events, 'topics': topics}, above, up_to),
         'truncated_at': '',
         'snapshot': snapshot,
+        'batch': 'batch',
         'properties': {
             'write.object-storage.enabled': 'true',
             'write.object-storage.partitioned-paths': 'false',

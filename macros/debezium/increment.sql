@@ -49,7 +49,9 @@
     - has_partial: whether some of them leave out values,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
-    - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes.
+    - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
+    - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
+    - batch: the column that has it.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
@@ -66,6 +68,7 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
+    {%- set snapshot = none if is_new or keys else current_snapshot(existing) -%}
     {%- set merged = {'batch': 0, 'position': ''} if is_new else merged_up_to(existing, '_cdc_batch') -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
@@ -89,6 +92,8 @@
         'merged_position': merged.position,
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
+        'snapshot': snapshot,
+        'batch': '_cdc_batch',
     } -%}
     {%- if bounds.has_new -%}
         {%- do _cache_new_changes(bounds) -%}
@@ -236,6 +241,12 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         {%- do properties.update({row[0]: row[1]}) -%}
     {%- endfor -%}
     {{ return(properties) }}
+{%- endmacro %}
+
+
+{#- The snapshot of a table as it is now. -#}
+{% macro current_snapshot(relation) -%}
+    {{ return(run_query("select snapshot_id from " ~ relation ~ ".refs where name = 'main'").rows[0][0]) }}
 {%- endmacro %}
 
 

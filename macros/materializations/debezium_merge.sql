@@ -127,16 +127,17 @@
         {%- if bounds.is_truncated -%}
             {%- do _truncate_silver(bounds) -%}
         {%- endif -%}
+        {%- if bounds.is_truncated and not bounds.get('keys') -%}
+            {%- do bounds.update({'snapshot': current_snapshot(this)}) -%}
+        {%- endif -%}
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
             {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
-            {%- elif bounds.snapshot %}
-            insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
-            replace where batch > {{ bounds.above }}
-            {{ sql }}
             {%- else %}
-            insert into {{ this }} {{ sql }}
+            insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+            replace where {{ bounds.batch }} > {{ bounds.above }}
+            {{ sql }}
             {%- endif %}
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
@@ -159,7 +160,7 @@
 {%- endmacro %}
 
 
-{#- Rows older than a truncate are gone; a column whose write is older than it has no value any more. -#}
+{#- What is older than a truncate is gone. -#}
 {% macro _truncate_silver(bounds) -%}
     {%- set position = literal(bounds.truncated_at) -%}
     {%- do run_query(
@@ -167,6 +168,14 @@
         ~ ", 'cdc.truncated-by' = " ~ literal(tojson(bounds.truncated_by)) ~ ")"
     ) -%}
     {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position) -%}
+    {%- if bounds.get('keys') -%}
+        {%- do _forget_values_before(position, bounds) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- A column whose write is older than a truncate has no value any more. -#}
+{% macro _forget_values_before(position, bounds) -%}
     {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ position ~ '))'] -%}
     {%- for name in bounds.get('columns') if name not in bounds.get('keys') -%}
         {%- do assignments.append(quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ position ~ ', null, ' ~ quoted(name) ~ ')') -%}
