@@ -118,7 +118,8 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
 def _modes(columns: list[_Column]) -> list[str]:
     """The modes in which all values of the columns can have been written, and of these the ones that they look like."""
     possible = [mode for mode in columns[0].types if all(column.allows(mode) for column in columns)]
-    return [mode for mode in possible if all(column.suggests(mode) for column in columns)] or possible
+    telling = [column for column in columns if any(column.suggests(mode) for mode in possible)]  # others look like none of them
+    return [mode for mode in possible if all(column.suggests(mode) for column in telling)] or possible
 
 
 def _are_confusable(types: list[str]) -> bool:
@@ -151,7 +152,7 @@ def _can_be(kind: str, value: Any, fraction: int) -> bool:
     if name == "Decimal":
         return is_number or isinstance(value, str) and _is_base64(value)
     if name == "DecimalText":
-        return isinstance(value, str) and bool(NUMBER.match(value))
+        return isinstance(value, str) and bool(NUMBER.match(value)) and ("." in value or kind.endswith(",0)"))
     if name == "bytes_hex":
         return isinstance(value, str) and bool(HEXADECIMAL.match(value))
     if name == "bytes_url":

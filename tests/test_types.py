@@ -173,6 +173,11 @@ MODES: dict[str, tuple[Ddl, list[list[Any]], list[str]]] = {
         [[SECOND * 1000, SECOND * 1000 + 7, 253402300799000, 1000], [None, 0, 253402300799000, None]],
         ["Timestamp", "Timestamp", "Timestamp", "Time"],
     ),
+    "a column of the first days": (
+        {"first": EXACTLY, "exactly": EXACTLY},
+        [[1000, SECOND * 1000], [86400000, None]],
+        ["Timestamp", "Timestamp"],
+    ),
     "microseconds": (
         {"at": AT, "exactly": EXACTLY, "time": ("TIME", None, None)},
         [[SECOND * 10**6, SECOND * 10**6 + 1, 45296 * 10**6], [None, None, None]],
@@ -201,6 +206,7 @@ MODES: dict[str, tuple[Ddl, list[list[Any]], list[str]]] = {
         [["123.45", "1234", unscaled(2**64 - 1)], [None, "12345678", None]],
         ["DecimalText(8,2)", "DecimalText(8,0)", "Decimal(20,0)"],
     ),
+    "digits": ({"price": ("DECIMAL", 8, 2)}, [["1234"], ["5678"]], ["Decimal(8,2)"]),
     "precise": (
         {"price": ("DECIMAL", 8, 2), "amount": ("DECIMAL", 8, 0), "huge": ("BIGINT UNSIGNED", None, None)},
         [["J3Q=", "1234", -1], ["Jqw=", None, 2**63 - 1]],
