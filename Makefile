@@ -19,6 +19,7 @@ help:  ## this list
 	@echo "make run KAFKA=<servers> TOPICS=<names> SYSTEM=<name>     the same from topics of a Kafka"
 	@echo "         KAFKA_CONFIG=<properties file> EVERY=<seconds>   how to get in; go on until Ctrl-C"
 	@echo "         CONNECTOR=<name> KEYS='<table>=<col>,<col> …' SERVERS=shards|one    where the events do not say"
+	@echo "make setup                                  only the environment, which every command creates where it is missing"
 	@echo "make replay SYSTEM=<name>                   read its rejected records again, after a fix"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
@@ -34,8 +35,11 @@ help:  ## this list
 $(VENV)/ready: requirements.lock scripts/jars.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 		{ echo "Error: Python 3.10 or newer is needed; set PYTHON=<path> or install it (Debian: apt install python3-venv)."; exit 1; }
-	@java -version >/dev/null 2>&1 || [ -n "$$JAVA_HOME" ] || \
-		{ echo "Error: Java was not found. Install Java 17 or 21 (Debian: apt install openjdk-17-jre-headless)."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "Error: this Python cannot create environments. Install its venv module (Debian: apt install python3-venv)."; exit 1; }
+	@found=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1); \
+		case "$$found" in 17 | 21) exit 0 ;; "") told="Java was not found." ;; *) told="Java $$found was found; Spark 4 needs 17 or 21." ;; esac; \
+		echo "Error: $$told Install Java 17 or 21 (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME to one."; exit 1
 	@echo "Creating the environment in $(VENV) (once, some minutes) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock

@@ -8,6 +8,7 @@ what has landed of each file and of each partition is known from the bronze tabl
 """
 
 import glob
+import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F
 
 from scripts.errors import LakehouseError
 from scripts.kafka import Offsets, RecordsGoneError, Topics
-from scripts.records import Record, Taken, file_digest, read_records, text_digest
+from scripts.records import Content, Record, Taken, described, file_content, is_unchanged, read_records, text_content, times
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
@@ -68,7 +69,7 @@ LEDGER_COLUMNS = """
     bytes bigint comment 'Bytes taken of the uncompressed file; of a partition the offset to go on with',
     lines bigint comment 'Lines taken; of a partition the offset of the last record',
     digest string comment 'Digest of the bytes taken; of a partition the hash of the last record',
-    file_digest string comment 'Digest of the file as it stood when all of it was taken',
+    file_digest string comment 'Digest and times of the file as it stood when all of it was taken',
     batch bigint comment 'The batch that took the file so far, or the newest one where nothing in it was new',
     offsets array<struct<topic: string, partition: int, offset: bigint>>
         comment 'Highest offsets up to the batch, in the first of its rows; null where nothing was new'
@@ -217,22 +218,34 @@ class _Gathering:
         return [*groups, rest] if rest else groups
 
 
-def event_files(events: str) -> list[Path]:
-    """The files that a path, a folder (all files below it) or a glob pattern names, each once, sorted.
+def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """The files that a path, a folder or a glob pattern names, each once, sorted.
+
+    Of a folder these are all files below it but those whose names begin with `.` or `_`: half-written files and markers of the
+    programs that write folders (`.part`, `_SUCCESS`). A path or a pattern names such a file, too.
+
+    Args:
+        say: called with a line about files that are left out.
 
     Raises:
         LakehouseError: nothing is there.
     """
     path = Path(events)
+    hidden = []
     if path.is_dir():
-        found = [file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+        below = [file for file in path.rglob("*") if file.is_file()]
+        hidden = [file for file in below if file.name.startswith((".", "_"))]
+        found = [file for file in below if not file.name.startswith((".", "_"))]
     elif path.exists():
         found = [path]
     else:
         found = [Path(name) for name in glob.glob(events, recursive=True) if Path(name).is_file()]
     if not found:
         what = "the folder holds no files" if path.is_dir() else "there is no such file, folder or match"
+        what += f" but {len(hidden)} whose names begin with . or _" if hidden else ""
         raise LakehouseError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
+    if hidden:
+        say(f"{events}: {len(hidden)} file(s) skipped, as their names begin with . or _")
     return sorted({file.resolve() for file in found})
 
 
@@ -352,12 +365,13 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
     """What has landed up to `batch`: how far each file is taken, and the highest offset of each partition."""
     files: dict[str, Taken] = {}
     newest: dict[Place, int] = {}
-    at: dict[str, tuple[int, int]] = {}
+    at: dict[str, tuple[int, str, int]] = {}
     known = {0}
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
     for row in spark.sql(f"select {columns} from bronze.`{system}__files` where batch <= {batch}").collect():
-        if (row.batch, row.bytes) > at.get(row.file, (-1, -1)):
-            at[row.file] = (row.batch, row.bytes)
+        order = row.batch, row.file_digest.partition(" ")[2], row.bytes
+        if order > at.get(row.file, (-1, "", -1)):
+            at[row.file] = order
             files[row.file] = Taken(row.bytes, row.lines, row.digest, row.file_digest)
         if row.is_commit:
             known.add(row.batch)
@@ -368,7 +382,7 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
         landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
         entry = F.max(F.struct("batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes"))).alias("entry")
         for row in landed.where("file is not null").groupBy("file").agg(entry).collect():
-            if row.entry.batch > at.get(row.file, (0, 0))[0]:
+            if row.entry.batch > at.get(row.file, (0, "", 0))[0]:
                 files[row.file] = _recovered(row.file, row.entry)
         highest = F.max("offset").alias("highest")
         for row in landed.where("offset is not null").groupBy("topic", "partition").agg(highest).collect():
@@ -376,7 +390,7 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
         last = F.max(F.struct("batch", "offset")).alias("last")
         for row in landed.where("file is null").groupBy("topic", "partition").agg(last).collect():
             name = f"{KAFKA}{row.topic}/{row.partition}"
-            if row.last.batch > at.get(name, (0, 0))[0]:
+            if row.last.batch > at.get(name, (0, "", 0))[0]:
                 files[name] = Taken(row.last.offset + 1)
     return files, newest
 
@@ -387,8 +401,8 @@ def _raise(newest: dict[Place, int], place: Place, offset: int) -> None:
 
 def _recovered(file: str, entry: Row) -> Taken:
     path = Path(file)
-    seen = text_digest(path, entry.bytes) if path.exists() else None
-    return Taken(entry.bytes, entry.lines, seen or "gone")
+    seen = text_content(path, entry.bytes) if path.exists() else None
+    return Taken(entry.bytes, entry.lines, seen.digest if seen else "gone")
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
@@ -402,28 +416,41 @@ def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
 
 def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
     """The new records of the files in pieces of about `CHUNK_BYTES`, without repeating what the ledger has."""
-    whole = {taken.whole: file for file, taken in ledger.items() if taken.whole}
+    known = {taken.whole.partition(" ")[0]: file for file, taken in ledger.items() if taken.whole}
     chunk = _Gathering()
     for path in files:
         name = str(path)
         taken = ledger.get(name, Taken())
-        now = file_digest(path)
-        if taken.whole == now or not path.stat().st_size:
-            if not path.stat().st_size:
-                landed.notes.append(f"{path}: the file is empty")
+        if not path.stat().st_size:
+            landed.notes.append(f"{path}: the file is empty")
             continue
-        if taken.bytes and text_digest(path, taken.bytes) != taken.digest:
-            landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is landed again")
-            taken = Taken()
-        if not taken.bytes and now in whole:
-            landed.notes.append(f"{path}: same content as {whole[now]}, which has landed; skipped")
+        now = times(path)
+        if is_unchanged(taken.whole, now):
             continue
-        whole[now] = name
+        content = file_content(path)
+        whole = described(content.digest, now)
+        if taken.whole and taken.whole.partition(" ")[0] in (content.digest, content.sampled):
+            known[content.digest] = name
+            if whole != taken.whole:  # its times are others, or the ledger is of an older version
+                chunk.taken[name] = replace(taken, whole=whole)
+            continue
+        text = hashlib.sha256()
+        if taken.bytes:
+            before = text_content(path, taken.bytes)
+            if before and taken.digest in (before.digest, before.sampled):
+                text = before.hash
+            else:
+                landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is landed again")
+                taken = Taken()
+        if not taken.bytes and (copied := _original(content, known)):
+            landed.notes.append(f"{path}: same content as {copied}, which has landed; skipped")
+            continue
+        known[content.digest] = name
         last = None
-        for record in read_records(path, taken):
+        for record in read_records(path, taken, text):
             if chunk.size >= CHUNK_BYTES:  # and there is more: no chunk is empty
                 if last is not None:
-                    _take(chunk, path, last, "")
+                    chunk.taken[name] = Taken(last.end, last.line, text.hexdigest())
                 yield chunk.chunk()
                 chunk = _Gathering()
             chunk.add(name, record)
@@ -431,7 +458,7 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
         if last is None and not taken.bytes:
             landed.notes.append(f"{path}: no complete line yet")
         if last is not None:
-            _take(chunk, path, last, now)
+            chunk.taken[name] = Taken(last.end, last.line, text.hexdigest(), whole)
             text_size = path.stat().st_size
             if last.end < text_size and path.suffix not in (".gz", ".zst"):
                 landed.notes.append(f"{path}: {text_size - last.end} bytes at the end are no complete record yet")
@@ -439,11 +466,12 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
         yield chunk.chunk()
 
 
-def _take(chunk: _Gathering, path: Path, last: Record, whole: str) -> None:
-    seen = text_digest(path, last.end)
-    if seen is None:
-        raise LakehouseError(f"{path}: the file became shorter while it was read. Run again when it is complete.")
-    chunk.taken[str(path)] = Taken(last.end, last.line, seen, whole)
+def _original(content: Content, known: dict[str, str]) -> str | None:
+    """The file, by digest, that the content is a copy of. A digest in an older ledger leaves that open."""
+    alike = known.get(content.sampled)
+    if alike and Path(alike).exists() and file_content(Path(alike)).digest == content.digest:
+        return alike
+    return known.get(content.digest)
 
 
 def _commit(

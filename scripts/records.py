@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,9 +54,8 @@ class Taken:
     """How much of a file has landed, and what it looked like: enough to go on after it, or to see that
     another file stands under the same name now.
 
-    `bytes` and `lines` count the uncompressed text; `digest` covers the first and the last 64 KiB of it, so
-    that going on with a large growing file does not read it from the start. `whole` is the digest of the file
-    as it stood (compressed or not) when all its complete lines had been taken, empty before that.
+    `bytes` and `lines` count the uncompressed text, `digest` is that of all of it. `whole` is of the file as it stood (compressed
+    or not) when all its complete lines had been taken: its digest and its times, as `described` writes them; empty before that.
     """
 
     bytes: int = 0
@@ -64,57 +64,92 @@ class Taken:
     whole: str = ""
 
 
-def digest(head: bytes, tail: bytes, size: int) -> str:
-    """SHA-256 over the first and last `SAMPLE` bytes of `size` bytes of text, and `size` itself."""
-    return hashlib.sha256(b"%d:" % size + head + b":" + tail).hexdigest()
+@dataclass(frozen=True)
+class Content:
+    """Bytes that were read: their hash, which can go on, and the digest that older ledgers have, over the first and last 64 KiB."""
+
+    hash: Any  # of hashlib
+    sampled: str
+
+    @property
+    def digest(self) -> str:
+        return str(self.hash.hexdigest())
 
 
-def file_digest(path: Path) -> str:
-    """The digest of the file as it stands (compressed or not), to recognise a copy under another name."""
-    size = path.stat().st_size
+def file_content(path: Path) -> Content:
+    """The file as it stands (compressed or not), to recognise it again, or a copy under another name."""
     with path.open("rb") as file:
-        head = file.read(min(SAMPLE, size))
-        file.seek(max(0, size - SAMPLE))
-        return digest(head, file.read(SAMPLE), size)
+        return _content(file, path, None)[0]
 
 
-def text_digest(path: Path, size: int) -> str | None:
-    """The digest of the first `size` bytes of the file's text; None where it has fewer."""
+def text_content(path: Path, size: int) -> Content | None:
+    """The first `size` bytes of the file's text; None where it has fewer."""
     with _open(path) as file:
-        head = _read(file, min(SAMPLE, size), path)
-        if isinstance(file, io.BufferedReader):
-            file.seek(max(0, size - SAMPLE))
-            tail = _read(file, size - max(0, size - SAMPLE), path)
-        else:  # compressed: there is no way to the end but through it
-            tail = head
-            left = size - len(head)
-            while left > 0:
-                part = _read(file, min(left, 1 << 20), path)
-                if not part:
-                    return None
-                tail = (tail + part)[-SAMPLE:]
-                left -= len(part)
-    complete = len(head) == min(SAMPLE, size) and len(tail) == min(SAMPLE, size)
-    return digest(head, tail, size) if complete else None
+        content, found = _content(file, path, size)
+        return content if found == size else None
 
 
-def read_records(path: Path, taken: Taken) -> Iterator[Record]:
+def _content(file: IO[bytes], path: Path, size: int | None) -> tuple[Content, int]:
+    """All bytes, or at most `size`, and how many they are."""
+    content = hashlib.sha256()
+    head = tail = b""
+    done = 0
+    while size is None or done < size:
+        block = _block(file, 1 << 20 if size is None else min(1 << 20, size - done), path)
+        if not block:
+            break
+        content.update(block)
+        if len(head) < SAMPLE:
+            head = (head + block)[:SAMPLE]
+        tail = (tail + block)[-SAMPLE:]
+        done += len(block)
+    return Content(content, hashlib.sha256(b"%d:" % done + head + b":" + tail).hexdigest()), done
+
+
+def times(path: Path) -> str:
+    """When the file was changed last, and its size: while this stays, so does the content.
+
+    A file that was changed just now has only the first part: another change may give it the same times.
+    """
+    state = path.stat()
+    settled = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > 2_000_000_000
+    return f"{state.st_ctime_ns:020}" + (f" {state.st_mtime_ns} {state.st_size}" if settled else "")
+
+
+def is_unchanged(whole: str, now: str) -> bool:
+    """Whether the file with the times `now` is still the one that `described` told of."""
+    return " " in now and whole.endswith(" " + now)
+
+
+def described(digest: str, now: str) -> str:
+    """What the ledger keeps of a file: digest and times. Of two descriptions of a file the one with the later times is true."""
+    return f"{digest} {now}"
+
+
+def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Record]:
     """The records of `path` after what was taken, to the last line that is complete.
 
     A last line without a newline is complete if it is a JSON object; otherwise it is left for a later run:
     the file may still be growing, or be cut off.
+
+    Args:
+        content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next one
+            is asked for.
 
     Raises:
         LakehouseError: the file is not text in UTF-8, or is compressed and damaged.
     """
     line_number = taken.lines
     end = taken.bytes
+    content = content or hashlib.sha256()
+    read = b""
     with _open(path) as file:
         _skip(file, max(0, end - 1), path)
         is_open = end > 0 and _read(file, 1, path) != b"\n"  # the last line was taken before its newline came
         for line in _lines(file, path):
             complete = line.endswith(b"\n")
             end += len(line)
+            read += line
             text = line
             if line_number == 0:
                 for bom, encoding in OTHER_BOMS.items():
@@ -135,9 +170,12 @@ def read_records(path: Path, taken: Taken) -> Iterator[Record]:
             if not text:
                 continue
             try:
-                yield parse_line(text, line_number, end)
+                record = parse_line(text, line_number, end)
             except NotARecord as problem:
-                yield Record(None, None, None, None, None, None, None, line_number, end, str(problem), text)
+                record = Record(None, None, None, None, None, None, None, line_number, end, str(problem), text)
+            yield record
+            content.update(read)
+            read = b""
 
 
 def parse_line(text: bytes, line: int, end: int) -> Record:

@@ -149,9 +149,8 @@ def main() -> int:
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
-        files = {
-            request.system: event_files(request.events) for request in todo if request.events and isinstance(request.events, str)
-        }
+        named = {request.system: request.events for request in todo if request.events}
+        files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
         dbt = threading.Thread(target=_import_dbt)  # takes seconds, as starting Spark does: both at once
         dbt.start()
         say("Starting Spark …")

@@ -14,6 +14,7 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, types_of_ddl
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
@@ -21,11 +22,10 @@ from scripts.schema import (
     DOCUMENT,
     SHARD,
     TableSeen,
-    columns_of_ddl,
     columns_of_values,
     key_columns,
-    key_of_ddl,
     parsed,
+    parsed_exactly,
     wider_type,
 )
 from scripts.spark import PROJECT
@@ -419,7 +419,7 @@ def _tables(
     ddl: dict[tuple[str, ...], dict[str, Any]] = {}
     foreign: dict[str | None, str] = {}
     for topic, text, key in events:
-        value = parsed(text)
+        value = parsed_exactly(text)
         if not isinstance(value, dict):
             continue
         payload = value["payload"] if isinstance(value.get("payload"), dict) else value
@@ -464,22 +464,30 @@ def _tables(
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
+    _type_from_ddl(tables, rows, ddl)
     for identity, table in sorted(tables.items(), key=lambda item: item[1].types_from != "schema block"):  # others learn from these
-        _complete(table, rows.get(identity, []), ddl.get(identity), tables)
+        _complete(table, rows.get(identity, []), tables)
         table.columns = dialects[identity].columns(table.columns)
     return [tables[identity] for identity in sorted(tables)]
 
 
-def _complete(
-    table: TableSeen,
-    rows: list[dict[str, Any]],
-    ddl: dict[str, Any] | None,
-    tables: dict[tuple[str, ...], TableSeen],
+def _type_from_ddl(
+    tables: dict[tuple[str, ...], TableSeen], rows: dict[tuple[str, ...], list[dict[str, Any]]], ddl: dict[tuple[str, ...], Any]
 ) -> None:
-    if not table.columns and ddl and table.connector in ("mysql", "mariadb", "ticdc"):  # whose types `columns_of_ddl` knows
-        table.columns = columns_of_ddl(ddl, rows)
-        table.types_from = "DDL records"
-        table.keys = key_of_ddl(ddl)
+    """Give the tables without a schema block the columns and the key that their DDL records tell."""
+    with_ddl = {
+        identity: (ddl[identity], rows.get(identity, []))
+        for identity, table in tables.items()
+        if not table.columns and identity in ddl and table.connector in ("mysql", "mariadb", "ticdc")  # whose types are known
+    }
+    for identity, typed in types_of_ddl(with_ddl).items():
+        table = tables[identity]
+        table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity])
+        settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
+        table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")
+
+
+def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[str, ...], TableSeen]) -> None:
     if not table.columns:
         same_topic = [other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics]
         if same_topic:
@@ -488,6 +496,8 @@ def _complete(
         table.columns, table.types_from = columns_of_values(rows), "values"
     for name, kind in columns_of_values(rows).items():
         table.columns.setdefault(name, kind)
+    if not table.types_from.startswith("schema block"):
+        table.unlike = _unlike(rows)
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
     # A key of other names (a router's, say) identifies no row of the table.
@@ -495,6 +505,15 @@ def _complete(
     table.keys = table.message_keys[0] if table.message_keys else table.keys
     if any(key not in table.columns for key in table.keys):
         table.keys = []
+
+
+def _unlike(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
+    values: dict[str, list[Any]] = {}
+    for row in rows[:MAX_VALUES]:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    kinds = ("Timestamp", "MicroTimestamp", "NanoTimestamp", "bytes", "bytes_url")
+    return {name: {kind for kind in kinds if not looks_like(kind, found)} for name, found in values.items()}
 
 
 def _mysql_decimal(kind: str) -> str:
@@ -543,6 +562,17 @@ def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new
 def _describe_new(table: TableSeen, done: Scaffolded) -> None:
     key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
+    _tell_doubts(table, list(table.columns), done)
+
+
+def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None:
+    for setting, doubtful in table.doubts.items():
+        names = ", ".join(name for name in doubtful if name in columns)
+        if names:
+            done.notes.append(
+                f"{table.name}: no value tells the connector's {setting}, on which the types of {names} depend: declared as in "
+                "its default. If it is another, correct `columns` in the staging model (docs/connectors/mysql.md#handling-modes)"
+            )
 
 
 def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
@@ -559,6 +589,12 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
             f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "
             f"events that do not fit are rejected. Change the declaration and rebuild with --full-refresh to take them."
         )
+    for name, kinds in seen.unlike.items():
+        if table.columns.get(name) in kinds and _is_untouched(system, declared, models):
+            done.notes.append(
+                f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
+                "connector's handling modes (docs/types.md), correct `columns` in the staging model, rebuild with --full-refresh"
+            )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
     if other_keys and not keys:
@@ -580,6 +616,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         return
     if added:
         done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")
+        _tell_doubts(seen, list(added), done)
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]

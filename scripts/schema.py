@@ -2,12 +2,15 @@
 
 The order of trust is that of the events themselves: the schema block of a record, the DDL records of the same
 system (`tableChanges`), the values. Sources: Kafka Connect's JsonConverter (schema blocks), Debezium's
-documentation "Data type mappings" of each connector, and its `JsonTableChangeSerializer` for DDL records.
+documentation "Data type mappings" of each connector. DDL records are read in `scripts.ddl`.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -80,6 +83,8 @@ class TableSeen:
     types_from: str = ""  # schema block, DDL records, values
     servers: set[str] = field(default_factory=set)  # names of the connectors (`topic.prefix`) that sent its events
     tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
+    doubts: dict[str, list[str]] = field(default_factory=dict)  # setting of the connector → columns whose types depend on it
+    unlike: dict[str, set[str]] = field(default_factory=dict)  # column → types that its values do not look like, if no schema says
 
     @property
     def name(self) -> str:
@@ -210,7 +215,7 @@ def _kind(value: Any, nesting: int = 0) -> str:
     if isinstance(value, int):
         return "int64" if -(2**63) <= value < 2**63 else "any"
     if isinstance(value, float):
-        return "double"
+        return "double" if not isinstance(value, JsonFloat) or value.is_a_double() else "any"
     if isinstance(value, str):
         return "string"
     if isinstance(value, list) and nesting < MAX_NESTING:
@@ -229,79 +234,27 @@ def _widest(kinds: set[str]) -> str:
     return DOCUMENT if DOCUMENT in kinds else "any"
 
 
-def columns_of_ddl(table: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Columns and types from a `tableChanges` element of MySQL or MariaDB, for events without schema block.
+class JsonFloat(float):
+    """A number that has a fraction or an exponent, and its text: a float alone has lost digits that the text may have."""
 
-    Types that depend on a handling mode follow the mode's default, or what the values show where they can.
-    """
-    columns = table.get("columns")
-    return {
-        column["name"]: _ddl_type(column, [row[column["name"]] for row in rows if row.get(column["name"]) is not None])
-        for column in (columns if isinstance(columns, list) else [])
-        if isinstance(column, dict) and isinstance(column.get("name"), str)
-    }
+    text: str
 
+    def __new__(cls, text: str) -> "JsonFloat":
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
-def key_of_ddl(table: dict[str, Any]) -> list[str]:
-    """The primary key of a `tableChanges` element."""
-    names = table.get("primaryKeyColumnNames")
-    return [str(name) for name in names] if isinstance(names, list) else []
+    def is_a_double(self) -> bool:
+        """Whether a double holds the number."""
+        return isfinite(self) and Decimal(self.text) == Decimal(repr(float(self)))
 
+    def is_a_double_as_printed(self) -> bool:
+        """Whether it was printed from a double, as far as can be told: an exact decimal has the zeros of its scale."""
+        return self.is_a_double() and not re.search(r"[.]\d+0\Z", self.text)
 
-def _ddl_type(column: dict[str, Any], values: list[Any]) -> str:
-    kind = str(column.get("typeName", "")).upper()
-    unsigned = "UNSIGNED" in kind
-    base = kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split(" ")[0].strip()
-    length, scale = (number if isinstance(number, int) else 0 for number in (column.get("length"), column.get("scale")))
-    has_numbers = any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    if base in ("TINYINT", "SMALLINT"):
-        return "int32" if unsigned and base == "SMALLINT" else "int16"
-    if base in ("MEDIUMINT", "INT", "INTEGER"):
-        return "int64" if unsigned and base in ("INT", "INTEGER") else "int32"
-    if base in ("BIGINT", "SERIAL"):
-        if not unsigned and base != "SERIAL":
-            return "int64"
-        return "uint64" if has_numbers or not values else "Decimal(20,0)"
-    if base in ("DECIMAL", "NUMERIC", "DEC", "FIXED"):
-        if has_numbers and all(isinstance(value, float) for value in values):
-            return "double"
-        return ("DecimalText" if _are_decimal_texts(values, scale) else "Decimal") + f"({length or 10},{scale})"
-    if base == "BIT":
-        return "boolean" if length <= 1 else f"Bits({length})"
-    if base == "DATETIME":
-        return "Timestamp" if length <= 3 else "MicroTimestamp"
-    simple = {
-        "FLOAT": "float",
-        "REAL": "double",
-        "DOUBLE": "double",
-        "BOOL": "boolean",
-        "BOOLEAN": "int16",
-        "DATE": "Date",
-        "TIME": "MicroTime",
-        "TIMESTAMP": "ZonedTimestamp",
-        "YEAR": "Year",
-        "POINT": "Point",
-    }
-    if base in simple:
-        return simple[base]
-    if base in ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"):
-        return "bytes"
-    if base in (
-        "GEOMETRY",
-        "LINESTRING",
-        "POLYGON",
-        "MULTIPOINT",
-        "MULTILINESTRING",
-        "MULTIPOLYGON",
-        "GEOMETRYCOLLECTION",
-    ):
-        return "Geometry"
-    return "string"
-
-
-def _are_decimal_texts(values: list[Any], scale: int) -> bool:
-    texts = [value for value in values if isinstance(value, str)]
-    return bool(texts) and scale > 0 and all("." in text for text in texts)
+    def scale(self) -> int | None:
+        """Digits after the point; None of a number with an exponent."""
+        return len(self.text.partition(".")[2]) if self.text.lstrip("-").replace(".", "").isdecimal() else None
 
 
 def parsed(text: str | None) -> Any:
@@ -312,6 +265,15 @@ def parsed(text: str | None) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+
+
+def parsed_exactly(text: str | None) -> Any:
+    """The same, with all digits of all numbers; slower."""
+    value = parsed(text)
+    try:
+        return value if text is None or value is None else json.loads(text, parse_float=JsonFloat)
+    except (ValueError, RecursionError):  # a number of thousands of digits, nested to the limit
+        return value
 
 
 def key_columns(key: Any) -> list[str]:

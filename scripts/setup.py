@@ -60,6 +60,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
         program = (
             "from pyspark.sql import SparkSession\n"
             f"spark = SparkSession.builder.config('spark.jars.ivy', {ivy!r})"
+            f".config('spark.sql.warehouse.dir', {ivy!r})"
             ".config('spark.ui.enabled', 'false').master('local[1]').getOrCreate()\n"
             f"for jar in {wanted!r}:\n"
             "    spark.sql(f\"add jar 'ivy://{jar}?transitive=false'\")\n"

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from scripts import loader
 from scripts.errors import LakehouseError
+from scripts.records import file_content
 
 
 def text(*records: dict[str, Any] | str) -> str:
@@ -192,10 +193,56 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     assert land(lakehouse, "files", half) == loader.Landed(notes=[f"{half}: no complete line yet"])
 
 
+def test_an_edit_in_the_middle_of_a_large_file_is_seen_and_files_with_the_same_ends_are_two(
+    lakehouse: Lakehouse, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    lines = [json.dumps({"n": n, "pad": "x" * 1000}) for n in range(200)]
+
+    def changed(number: int, name: str) -> str:
+        return text(*(line.replace("n", name, 1) if at == number else line for at, line in enumerate(lines)))
+
+    path.write_text(text(*lines))
+    os.utime(path, (1, 1))
+    assert land(lakehouse, "large", path).records == 200
+    path.write_text(changed(100, "m"))  # as long as before, and changed in the middle
+    os.utime(path, (1, 1))
+    assert land(lakehouse, "large", path).notes == [f"{path}: the file was replaced since it was landed; all of it is landed again"]
+    other.write_text(changed(100, "o"))
+    assert land(lakehouse, "large", tmp_path).notes == []
+    with path.open("w") as file:  # changed in the middle, and longer
+        file.write(changed(100, "p") + text('{"n": 200}'))
+    assert land(lakehouse, "large", path).records == 201
+    names = [next(iter(json.loads(value))) for value in bronze(lakehouse, "large", "value")]
+    assert [names.count(name) for name in "nmop"] == [4 * 199 + 2, 1, 1, 1]
+
+    # An older ledger goes on: nothing lands again but what is only alike at its ends.
+    for landed in (path, other):
+        digest = file_content(landed).sampled
+        lakehouse.sql(f"update bronze.large__files set digest = '{digest}', file_digest = '{digest}' where file = '{landed}'")
+    copy = tmp_path / "copy.jsonl"
+    shutil.copy(other, copy)
+    assert land(lakehouse, "large", copy).notes == [f"{copy}: same content as {other}, which has landed; skipped"]
+    copy.write_text(changed(100, "q"))
+    assert land(lakehouse, "large", tmp_path).records == 200
+    assert lakehouse.sql("select count(distinct file) from bronze.large__files where file_digest like '% %'") == [(3,)]
+    with path.open("a") as file:
+        file.write(text('{"n": 201}'))
+    assert land(lakehouse, "large", tmp_path).records == 1
+
+
+def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
+    for name in ("a.jsonl", ".b.jsonl.part", "_SUCCESS"):
+        (tmp_path / name).touch()
+    said: list[str] = []
+    assert loader.event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
+    assert said == [f"{tmp_path}: 2 file(s) skipped, as their names begin with . or _"]
+
+
 def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / ".hidden").touch()
-    with pytest.raises(LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files"):
+    with pytest.raises(LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"):
         loader.event_files(str(tmp_path / "folder"))
     for missing in ("missing.jsonl", "*.jsonl", "folder/**/*.jsonl"):
         with pytest.raises(LakehouseError, match="there is no such file, folder or match"):

@@ -1,6 +1,7 @@
 """What the README and the pages beside it claim is there."""
 
 import ast
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,13 +27,46 @@ def test_make_targets_that_a_page_names_exist(page: Path) -> None:
         assert done.returncode == 0, f"make {target}: {done.stderr}"
 
 
-def test_make_help_lists_targets_that_exist() -> None:
-    targets = [line.split()[1].rstrip(",") for line in make("help").stdout.splitlines() if line.startswith("make ")]
+def test_make_help_lists_the_targets() -> None:
+    listed = set(re.findall(r"make ([a-z]+)", make("help").stdout))
 
-    assert len(targets) > 5
-    for target in set(targets):
+    for target in listed:
         assert make("--dry-run", target).returncode == 0, target
-    assert {"run", "sql", "docs", "test"} <= set(targets)
+    phony = re.search(r"^\.PHONY: (.*)", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert phony and listed == set(phony[1].split()) - {"help"}
+
+
+@pytest.mark.parametrize(
+    ("java", "python", "told"),
+    [
+        (
+            "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2",
+            "",
+            "Java 11 was found; Spark 4 needs 17 or 21. Install Java",
+        ),
+        ("exit 127", "", "Java was not found. Install Java 17 or 21"),
+        (
+            "exit 127",
+            "ensurepip",
+            "this Python cannot create environments. Install its venv module (Debian: apt install",
+        ),
+        ("exit 127", "version_info", "Python 3.10 or newer is needed"),
+    ],
+    ids=["Java of a wrong version", "no Java", "no venv module", "old Python"],
+)
+def test_make_names_in_one_line_what_is_missing_before_it_installs(tmp_path: Path, java: str, python: str, told: str) -> None:
+    programs = {
+        "java": java,
+        "python": f'case "$2" in *{python or "nothing"}*) exit 1 ;; esac; [ "$1" = -c ] || echo installs; [ "$1" = -c ]',
+    }
+    for name, program in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["make", "--silent", "setup", f"VENV={tmp_path}/venv", f"PYTHON={tmp_path}/python"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=environment)
+
+    assert done.returncode and done.stdout.startswith(f"Error: {told}") and len(done.stdout.splitlines()) == 1, done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

@@ -236,6 +236,24 @@ def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse:
         assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
 
 
+def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
+    lakehouse.land("plain", [created(10, id=1, note="a")])
+    lakehouse.scaffold("plain")
+    for path in [*(project / "models").glob("*/plain/*"), project / "models" / "bronze" / "plain.yml"]:  # another system's models
+        other = Path(str(path).replace("plain", "absent"))
+        other.parent.mkdir(exist_ok=True)
+        other.write_text(path.read_text().replace("plain", "absent"))
+
+    told = str(lakehouse.dbt("build").exception)
+    assert "nothing has landed for absent. " in told
+    choice = told.partition("dbt build --profiles-dir profiles ")[2].split()
+    assert choice[0] == "--select" and "source:bronze.plain+" in choice
+    assert lakehouse.dbt("build", "--select", "source:bronze.plain+").success
+    shown = lakehouse.dbt("show", "--inline", "select id, note from {{ ref('live_plain__orders') }}").result.results
+    assert [list(map(str, row)) for row in shown[0].agate_table.rows] == [["1", "a"]]
+    assert not (project / "spark-warehouse").exists()  # all state is below LAKEHOUSE_DIR
+
+
 def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
     lakehouse.run("grown", [created(10, id=1, note="a")])
     done = lakehouse.run("grown", [created(20, id=2, note="b", colour="red")])

@@ -1,11 +1,34 @@
-{#- One clear line where models are run before anything has landed. -#}
+{#- One clear line where models are run whose events have not landed: of no system, or not of the system that they read. -#}
 {% macro require_landed_events() -%}
     {%- if execute and flags.WHICH in ('run', 'build') and graph.sources -%}
-        {%- set schemas = run_query('show schemas').columns[0].values() -%}
-        {%- if 'bronze' not in schemas -%}
+        {%- if 'bronze' not in run_query('show schemas').columns[0].values() -%}
             {{ exceptions.raise_compiler_error(
                 'no events have landed yet: run `make run`, or `make run EVENTS=<file, folder or glob> SYSTEM=<name>` for your own.'
             ) }}
         {%- endif -%}
+        {%- set landed = run_query('show tables in bronze').columns['tableName'].values() -%}
+        {%- set missing = _systems_read() | reject('in', landed) | list -%}
+        {%- if missing -%}
+            {%- set choice = [] -%}
+            {%- for name in landed if not name.endswith('__files') -%} {%- do choice.append('source:bronze.' ~ name ~ '+') -%} {%- endfor -%}
+            {{ exceptions.raise_compiler_error(
+                'nothing has landed for ' ~ missing | join(', ') ~ '. Land their events (`make run` does, of the samples), or build '
+                ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --profiles-dir profiles --select ' ~ choice | sort | join(' ')
+            ) }}
+        {%- endif -%}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#- The systems whose bronze tables the selected models read, themselves or through others. -#}
+{% macro _systems_read() -%}
+    {%- set reached, systems = [], [] -%}
+    {%- do reached.extend(selected_resources) -%}
+    {%- for name in reached -%} {#- which grows on the way -#}
+        {%- for parent in graph.nodes.get(name, {}).get('depends_on', {}).get('nodes', []) if parent not in reached -%}
+            {%- do reached.append(parent) -%}
+        {%- endfor -%}
+        {%- if name in graph.sources -%} {%- do systems.append(graph.sources[name].name) -%} {%- endif -%}
+    {%- endfor -%}
+    {{ return(systems | unique | sort) }}
 {%- endmacro %}

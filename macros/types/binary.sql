@@ -1,12 +1,15 @@
-{#- Bytes, in the encoding that `binary.handling.mode` names. -#}
+{#-
+    Bytes, in the encoding that `binary.handling.mode` names. Base64 has its padding: Spark does without, and would take
+    hexadecimal for it more often.
+-#}
 {% macro type_bytes(value, encoding) -%}
     {%- if encoding == 'hex' -%}
         {#- Spark takes an odd number of digits for one that lacks a zero in front: half a byte was cut off. #}
         {%- set sql = "if(octet_length(" ~ value ~ ") % 2 = 0, try_to_binary(" ~ value ~ ", 'hex'), null)" -%}
     {%- elif encoding == 'base64-url-safe' -%}
-        {%- set sql = "try_to_binary(translate(" ~ value ~ ", '-_', '+/'), 'base64')" -%}
+        {%- set sql = _padded_base64("translate(" ~ value ~ ", '-_', '+/')") -%}
     {%- else -%}
-        {%- set sql = "try_to_binary(" ~ value ~ ", 'base64')" -%}
+        {%- set sql = _padded_base64(value) -%}
     {%- endif -%}
     {{ return({
         'json': 'string',
@@ -14,6 +17,11 @@
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
+{%- endmacro %}
+
+
+{% macro _padded_base64(text) -%}
+    if(octet_length({{ text }}) % 4 = 0, try_to_binary({{ text }}, 'base64'), null)
 {%- endmacro %}
 
 

@@ -46,7 +46,7 @@
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
     {%- set precision = [(parameters[0] if parameters else '38') | int, scale] | max -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
-    {%- set hexadecimal = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
+    {%- set hexadecimal = 'hex(' ~ _padded_base64(text) ~ ')' -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
             when 'STRING' then {{ small_decimal(hexadecimal, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, scale) }}

@@ -58,11 +58,13 @@
 {%- endmacro %}
 
 
-{#- ISO 8601 text with an offset: an instant. Infinity and fractions below a microsecond are rejected. -#}
+{#- ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are rejected. -#}
 {% macro type_zoned_timestamp(value) -%}
-    {%- set sql -%}
+    {%- set instant -%}
         if({{ value }} rlike '^[0-9]{4}-[^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$', try_cast({{ value }} as timestamp), null)
     {%- endset -%}
+    {%- set range = "timestamp '0001-01-01T00:00:00Z' and timestamp '9999-12-31T23:59:59.999999Z'" -%}
+    {%- set sql = let(instant, 'z', 'if(z between ' ~ range ~ ', z, null)') -%}
     {{ return({'json': 'string', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
@@ -73,7 +75,7 @@
 -#}
 {% macro type_timestamp_text(value) -%}
     {%- set text = "try_variant_get(" ~ value ~ ", '$', 'string')" -%}
-    {%- set clock = '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{0,6}0*)?$' -%}
+    {%- set clock = '^' ~ _date_form() ~ '[ T]' ~ _time_form() ~ '([.][0-9]{0,6}0*)?$' -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
             when 'STRING' then {{ let(text, 't', "if(t rlike '" ~ clock ~ "', try_cast(t as timestamp_ntz), null)") }}
@@ -84,13 +86,27 @@
 {%- endmacro %}
 
 
-{#- time.precision.mode=isostring: the closing Z marks no zone. -#}
+{#- time.precision.mode=isostring: the closing Z marks no zone. Any other text than Debezium's is rejected, as Spark is lenient. -#}
 {% macro type_iso(value, spark) -%}
-    {%- set sql = "try_cast(rtrim('Z', " ~ value ~ ") as " ~ spark ~ ")" -%}
+    {%- set forms = {
+        'date': _date_form(),
+        'string': _time_form() ~ '([.][0-9]{1,9})?',
+        'timestamp_ntz': _date_form() ~ 'T' ~ _time_form() ~ '([.][0-9]{0,6}0*)?',
+    } -%}
     {{ return({
         'json': 'string',
-        'sql': sql,
+        'sql': 'if(' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$', try_cast(rtrim('Z', " ~ value ~ ') as ' ~ spark ~ '), null)',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
+{%- endmacro %}
+
+
+{% macro _date_form() -%}
+    (?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}
+{%- endmacro %}
+
+
+{% macro _time_form() -%}
+    ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]
 {%- endmacro %}

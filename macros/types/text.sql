@@ -4,13 +4,17 @@
 {%- endmacro %}
 
 
-{#- Whatever the JSON holds, as its JSON text: for types without a rule of their own. A number beyond a double would be infinite. -#}
+{#-
+    Whatever the JSON holds, as its JSON text: for types without a rule of their own. Spark reads a number of more than 38
+    digits, or with an exponent, as a double: where the event has one that a double cannot hold, the value is not exact.
+-#}
 {% macro type_any(value) -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|[0-9.]{19,}[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
     {%- set sql -%}
-        case schema_of_variant({{ value }})
-            when 'STRING' then {{ text }}
-            when 'DOUBLE' then if(abs(variant_get({{ value }}, '$', 'double')) < double('Infinity'), to_json({{ value }}), null)
+        case
+            when schema_of_variant({{ value }}) = 'STRING' then {{ text }}
+            when schema_of_variant({{ value }}) rlike 'DOUBLE|VARIANT' and value rlike '{{ too_long }}' then null
             else to_json({{ value }})
         end
     {%- endset -%}

@@ -1,0 +1,239 @@
+"""Columns and types from the DDL records (`tableChanges`) of MySQL and MariaDB, for events without a schema block.
+
+A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling mode), which
+no event names. The values tell it where they can: a mode in which one of them cannot have been written is ruled out, and of the
+others the one that they look like is taken, for all columns together, because a setting is one for the whole connector. What
+stays open is declared as in the setting's default, and told.
+
+Source: Debezium's documentation of MySQL and MariaDB, "Data type mappings", and its `JsonTableChangeSerializer`.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from scripts.schema import JsonFloat
+
+# Digits of a second that the unit of a type has.
+TIMESTAMPS = {"Timestamp": 3, "MicroTimestamp": 6, "NanoTimestamp": 9}
+TIMES = {"Time": 3, "MicroTime": 6, "NanoTime": 9}
+YEAR = 365 * 24 * 3600
+FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # of the years 1 to 9999, from 1970
+LAST_TIME = 839 * 3600
+MAX_VALUES = 1000  # of a column that are looked at
+ENOUGH_DIGITS = 16  # of hexadecimal: by chance base64 looks so in one of four billion cases
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
+HEXADECIMAL = re.compile(r"(?:[0-9a-f]{2})*\Z")
+
+BINARY = {"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"}
+GEOMETRY = {
+    "GEOMETRY",
+    "LINESTRING",
+    "POLYGON",
+    "MULTIPOINT",
+    "MULTILINESTRING",
+    "MULTIPOLYGON",
+    "GEOMETRYCOLLECTION",
+}
+SIMPLE = {
+    "FLOAT": "float",
+    "REAL": "double",
+    "DOUBLE": "double",
+    "BOOL": "boolean",
+    "BOOLEAN": "int16",
+    "TIMESTAMP": "ZonedTimestamp",
+    "YEAR": "Year",
+    "POINT": "Point",
+}
+
+
+Identity = tuple[str, ...]
+
+
+@dataclass
+class Typed:
+    """The columns of a table whose types are from its DDL record."""
+
+    columns: dict[str, str]  # name → Debezium type
+    settings: dict[str, str] = field(default_factory=dict)  # what the values tell of the connector, where it is no default
+    doubts: dict[str, list[str]] = field(default_factory=dict)  # setting → columns that it would change, and no value tells
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column, and the type that it has in each mode of the connector's setting; the default comes first."""
+
+    types: dict[str, str]
+    setting: str = ""
+    fraction: int = 0  # digits of a second that its values have at most
+    values: tuple[Any, ...] = ()
+
+    def allows(self, mode: str) -> bool:
+        return all(_can_be(self.types[mode], value, self.fraction) for value in self.values)
+
+    def suggests(self, mode: str) -> bool:
+        return looks_like(self.types[mode], self.values)
+
+
+def key_of_ddl(table: dict[str, Any]) -> list[str]:
+    """The primary key of a `tableChanges` element."""
+    names = table.get("primaryKeyColumnNames")
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def types_of_ddl(tables: dict[Identity, tuple[dict[str, Any], list[dict[str, Any]]]]) -> dict[Identity, Typed]:
+    """Columns and types of the tables of a system.
+
+    Args:
+        tables: the `table` of a `tableChanges` element, and rows as they stand in events, of which some may be missing.
+    """
+    columns = {name: _columns(table, rows) for name, (table, rows) in tables.items()}
+    everything = [column for of_table in columns.values() for column in of_table.values()]
+    modes = {
+        setting: _modes([column for column in everything if column.setting == setting])
+        for setting in {column.setting for column in everything if column.setting}
+    }
+    return {name: _typed(of_table, modes) for name, of_table in columns.items()}
+
+
+def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
+    typed = Typed({})
+    for name, column in columns.items():
+        # Where columns contradict one another, each has what its own values tell.
+        told = modes.get(column.setting) or _modes([column]) or list(column.types)
+        types = list(dict.fromkeys(column.types[mode] for mode in told))
+        typed.columns[name] = types[0]
+        default = next(iter(column.types))
+        if default not in told and column.types[default] != types[0]:
+            typed.settings[column.setting] = " or ".join(told)
+        if _are_confusable(types):
+            typed.doubts.setdefault(column.setting, []).append(name)
+    return typed
+
+
+def _modes(columns: list[_Column]) -> list[str]:
+    """The modes in which all values of the columns can have been written, and of these the ones that they look like."""
+    possible = [mode for mode in columns[0].types if all(column.allows(mode) for column in columns)]
+    telling = [column for column in columns if any(column.suggests(mode) for mode in possible)]  # others look like none of them
+    return [mode for mode in possible if all(column.suggests(mode) for column in telling)] or possible
+
+
+def _are_confusable(types: list[str]) -> bool:
+    """Whether a value of one of the types would be read as another value of the other; else it is rejected, and seen."""
+    whole_number = any(kind.startswith("Decimal(") and kind.endswith(",0)") for kind in types)
+    return (
+        len(set(types) & TIMESTAMPS.keys()) > 1
+        or len(set(types) & TIMES.keys()) > 1
+        or "bytes_hex" in types and len(types) > 1
+        or whole_number and any(kind.startswith("DecimalText") for kind in types)
+    )  # fmt: skip
+
+
+def _can_be(kind: str, value: Any, fraction: int) -> bool:
+    """Whether a connector can have written the value, whose seconds have at most `fraction` digits, as the type."""
+    name = kind.split("(")[0]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if digits := (TIMESTAMPS | TIMES).get(name):
+        first, last = (-LAST_TIME, LAST_TIME) if name in TIMES else (FIRST_SECOND, LAST_SECOND)
+        unused = 10 ** max(0, digits - fraction)
+        return isinstance(value, int) and first <= value // 10**digits <= last and value % unused == 0
+    if name == "uint64":
+        return isinstance(value, int) and -(2**63) <= value < 2**63
+    if name == "Date":
+        return isinstance(value, int)
+    if name.startswith("Iso"):
+        return isinstance(value, str)
+    if name == "double":
+        return is_number and (not isinstance(value, JsonFloat) or value.is_a_double_as_printed())
+    if name == "Decimal":
+        return is_number or isinstance(value, str) and _is_base64(value)
+    if name == "DecimalText":
+        return isinstance(value, str) and bool(NUMBER.match(value)) and ("." in value or kind.endswith(",0)"))
+    if name == "bytes_hex":
+        return isinstance(value, str) and bool(HEXADECIMAL.match(value))
+    if name == "bytes_url":
+        return isinstance(value, str) and not re.search("[+/]", value) and _is_base64(value.translate({45: "+", 95: "/"}))
+    return name != "bytes" or isinstance(value, str) and _is_base64(value)
+
+
+def looks_like(kind: str, values: Iterable[Any]) -> bool:
+    """Whether values that can have been written as the type look so.
+
+    A timestamp in a unit that is too large is a date within a year of 1970 (2255 in milliseconds is March 1970 in microseconds),
+    so most values have to be of other years. A whole number in plain digits is, as base64, a negative one.
+    """
+    name = kind.split("(")[0]
+    if name in TIMESTAMPS:
+        numbers = [value for value in values if isinstance(value, int) and value]
+        return not numbers or sum(abs(number) >= YEAR * 10 ** TIMESTAMPS[name] for number in numbers) * 2 > len(numbers)
+    texts = {value for value in values if isinstance(value, str)}
+    if name in ("bytes", "bytes_url"):
+        return not all(map(HEXADECIMAL.match, texts)) or sum(map(len, texts)) < ENOUGH_DIGITS
+    if name == "Decimal":
+        fractions = [value for value in values if isinstance(value, float)]
+        scale = int(kind.rstrip(")").split(",")[1])
+        is_plain = all(isinstance(value, JsonFloat) and value.scale() == scale for value in fractions)
+        return is_plain and not (texts and all(map(NUMBER.match, texts)))
+    return name != "double" or all(isinstance(value, float) for value in values)
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return len(base64.b64decode(text, validate=True)) >= 0
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _columns(table: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, _Column]:
+    columns = table.get("columns")
+    return {
+        column["name"]: _column(column, tuple(islice(_values(rows, column["name"]), MAX_VALUES)))
+        for column in (columns if isinstance(columns, list) else [])
+        if isinstance(column, dict) and isinstance(column.get("name"), str)
+    }
+
+
+def _values(rows: list[dict[str, Any]], name: str) -> Iterator[Any]:
+    return (row[name] for row in rows if row.get(name) is not None)
+
+
+def _column(column: dict[str, Any], values: tuple[Any, ...]) -> _Column:
+    kind = str(column.get("typeName", "")).upper()
+    unsigned = "UNSIGNED" in kind
+    base = kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split(" ")[0].strip()
+    length, scale = (number if isinstance(number, int) else 0 for number in (column.get("length"), column.get("scale")))
+    if base in ("BIGINT", "SERIAL") and (unsigned or base == "SERIAL"):
+        return _Column({"long": "uint64", "precise": "Decimal(20,0)"}, "bigint.unsigned.handling.mode", 0, values)
+    if base in ("DECIMAL", "NUMERIC", "DEC", "FIXED"):
+        numbers = f"({length or 10},{scale})"
+        types = {"precise": "Decimal" + numbers, "string": "DecimalText" + numbers, "double": "double"}
+        return _Column(types, "decimal.handling.mode", 0, values)
+    if base in BINARY:
+        types = {"bytes or base64": "bytes", "base64-url-safe": "bytes_url", "hex": "bytes_hex"}
+        return _Column(types, "binary.handling.mode", 0, values)
+    if base in ("DATE", "TIME", "DATETIME"):
+        usual = {"DATE": "Date", "TIME": "MicroTime", "DATETIME": "Timestamp" if length <= 3 else "MicroTimestamp"}[base]
+        suffix = {"DATE": "Date", "TIME": "Time", "DATETIME": "Timestamp"}[base]
+        units = ["Date"] * 3 if base == "DATE" else [suffix, "Micro" + suffix, "Nano" + suffix]
+        modes = ("adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring")
+        types = dict(zip(modes, (usual, *units, "Iso" + suffix), strict=True))
+        return _Column(types, "time.precision.mode", length, values)
+    return _Column({"": _type_in_every_mode(base, unsigned, length)})
+
+
+def _type_in_every_mode(base: str, unsigned: bool, length: int) -> str:
+    if base in ("TINYINT", "SMALLINT"):
+        return "int32" if unsigned and base == "SMALLINT" else "int16"
+    if base in ("MEDIUMINT", "INT", "INTEGER"):
+        return "int64" if unsigned and base in ("INT", "INTEGER") else "int32"
+    if base == "BIGINT":
+        return "int64"
+    if base == "BIT":
+        return "boolean" if length <= 1 else f"Bits({length})"
+    if base in GEOMETRY:
+        return "Geometry"
+    return SIMPLE.get(base, "string")
