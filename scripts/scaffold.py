@@ -590,7 +590,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
             f"events that do not fit are rejected. Change the declaration and rebuild with --full-refresh to take them."
         )
     for name, kinds in seen.unlike.items():
-        if table.columns.get(name) in kinds and _is_untouched(system, declared, models):
+        if table.columns.get(name) in kinds and is_untouched(system, declared, models):
             done.notes.append(
                 f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
                 "connector's handling modes (docs/types.md), correct `columns` in the staging model, rebuild with --full-refresh"
