@@ -455,7 +455,9 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
                 chunk = _Gathering()
             chunk.add(name, record)
             last = record
-        if last is None and not taken.bytes:
+        if last is None and taken.bytes:  # all that it has was taken by a run that died, or was not its last line
+            chunk.taken[name] = replace(taken, whole=whole)
+        elif last is None:
             landed.notes.append(f"{path}: no complete line yet")
         if last is not None:
             chunk.taken[name] = Taken(last.end, last.line, text.hexdigest(), whole)

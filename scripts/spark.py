@@ -200,6 +200,8 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
 
 def ran_out_of_memory() -> bool:
     """Whether the JVM of the session has ended for want of memory since the session began."""
+    if not log_file().exists():
+        return False
     with log_file().open("rb") as log:
         log.seek(_log_before)
         return b"Terminating due to java.lang.OutOfMemoryError" in log.read()

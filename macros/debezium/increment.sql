@@ -51,7 +51,7 @@
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
-    - batch: the column that has it.
+    - batch: the column of the table that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
