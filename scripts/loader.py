@@ -380,7 +380,8 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
     missing = set(range(1, batch + 1)) - known
     if missing:  # a loader died between its two commits, or is between them now
         landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
-        entry = F.max(F.struct("batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes"))).alias("entry")
+        place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
+        entry = F.max(F.struct(*place, "key", "value", "raw")).alias("entry")
         for row in landed.where("file is not null").groupBy("file").agg(entry).collect():
             if row.entry.batch > at.get(row.file, (0, "", 0))[0]:
                 files[row.file] = _recovered(row.file, row.entry)
@@ -400,9 +401,15 @@ def _raise(newest: dict[Place, int], place: Place, offset: int) -> None:
 
 
 def _recovered(file: str, entry: Row) -> Taken:
+    """How far a file is taken whose last record in bronze is `entry`; no digest fits where another record stands there."""
     path = Path(file)
+    taken = Taken(entry.bytes, entry.lines, "gone")
     seen = text_content(path, entry.bytes) if path.exists() else None
-    return Taken(entry.bytes, entry.lines, seen.digest if seen else "gone")
+    if seen:
+        there = next((record for record in read_records(path, Taken()) if record.line >= entry.lines), None)
+        if there and (there.line, there.key, there.value, there.raw) == (entry.lines, entry.key, entry.value, entry.raw):
+            return replace(taken, digest=seen.digest)
+    return taken
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:

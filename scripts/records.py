@@ -142,14 +142,14 @@ def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Reco
     line_number = taken.lines
     end = taken.bytes
     content = content or hashlib.sha256()
-    read = b""
+    read: list[bytes] = []
     with _open(path) as file:
         _skip(file, max(0, end - 1), path)
         is_open = end > 0 and _read(file, 1, path) != b"\n"  # the last line was taken before its newline came
         for line in _lines(file, path):
             complete = line.endswith(b"\n")
             end += len(line)
-            read += line
+            read.append(line)
             text = line
             if line_number == 0:
                 for bom, encoding in OTHER_BOMS.items():
@@ -174,8 +174,8 @@ def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Reco
             except NotARecord as problem:
                 record = Record(None, None, None, None, None, None, None, line_number, end, str(problem), text)
             yield record
-            content.update(read)
-            read = b""
+            content.update(b"".join(read))
+            read = []
 
 
 def parse_line(text: bytes, line: int, end: int) -> Record:

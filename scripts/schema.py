@@ -246,7 +246,10 @@ class JsonFloat(float):
 
     def is_a_double(self) -> bool:
         """Whether a double holds the number."""
-        return isfinite(self) and Decimal(self.text) == Decimal(repr(float(self)))
+        try:
+            return isfinite(self) and Decimal(self.text) == Decimal(repr(float(self)))
+        except ArithmeticError:  # an exponent that no Decimal has either
+            return False
 
     def is_a_double_as_printed(self) -> bool:
         """Whether it was printed from a double, as far as can be told: an exact decimal has the zeros of its scale."""

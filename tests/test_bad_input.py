@@ -425,6 +425,14 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     ]  # fmt: skip
     assert batches(lakehouse, "died") == [1, 2, 3, 4, 5, 6, 7, 8]
 
+    monkeypatch.undo()
+    with path.open("a") as file:
+        file.write(text('{"n":9}'))
+    landing_dies()
+    path.write_text(text(*(f'{{"n":{n}}}' for n in range(10, 400))))  # another file stands there before anybody looked
+    assert land(lakehouse, "died", path).records == 390
+    assert land(lakehouse, "died", tmp_path).records == 0
+
 
 # Lines and envelopes
 
@@ -874,6 +882,14 @@ def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:
     lakehouse.land("nameless", [mysql])
     with pytest.raises(LakehouseError, match=r"table public.orders: new events are of connector 'mysql', .* 'postgresql'"):
         lakehouse.scaffold("nameless")
+
+
+def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
+    from scripts.schema import columns_of_values, parsed_exactly
+
+    digits = "9" * 25
+    row = parsed_exactly(f'{{"a":1e-{digits},"b":0e{digits},"c":{digits * 3},"d":1.5}}')
+    assert columns_of_values([row]) == {"a": "any", "b": "any", "c": "any", "d": "double"}
 
 
 # What a schema block, a DDL record, a source or a key may be, if anything may be there

@@ -91,7 +91,7 @@ from told
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'above': 0, 'up_to': none}) }}
     {%- endif -%}
-    {%- set declaration = local_md5(model.raw_code) -%}
+    {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
     {%- set snapshot = none if is_new else current_snapshot(existing) -%}

@@ -28,7 +28,7 @@
         {%- for parent in graph.nodes.get(name, {}).get('depends_on', {}).get('nodes', []) if parent not in reached -%}
             {%- do reached.append(parent) -%}
         {%- endfor -%}
-        {%- if name in graph.sources -%} {%- do systems.append(graph.sources[name].name) -%} {%- endif -%}
+        {%- if graph.sources.get(name, {}).source_name == 'bronze' -%} {%- do systems.append(graph.sources[name].name) -%} {%- endif -%}
     {%- endfor -%}
     {{ return(systems | unique | sort) }}
 {%- endmacro %}

@@ -188,7 +188,7 @@ group by batch, source_table, kind, op, reject_reason
     {%- endfor -%}
     {%- for table, models in tables.items() -%}
         {%- set source = _records_read_by(staging[models[0].schema ~ '.' ~ models[0].identifier]) -%}
-        {%- set declaration = local_md5(source.declaration) -%}
+        {%- set declaration = declaration_digest(source.declaration) -%}
         {%- do bounds.declarations.update({table: declaration}) -%}
         {%- do bounds.topics.extend(source.topics) -%}
         {%- do bounds.named.append(source.table) if source.table -%}

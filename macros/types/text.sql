@@ -10,7 +10,7 @@
 -#}
 {% macro type_any(value) -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
-    {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|[0-9.]{19,}[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
+    {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
     {%- set sql -%}
         case
             when schema_of_variant({{ value }}) = 'STRING' then {{ text }}
