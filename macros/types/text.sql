@@ -6,7 +6,7 @@
 
 {#-
     Whatever the JSON holds, as its JSON text: for types without a rule of their own. Spark reads a number of more than 38
-    digits, or with an exponent, as a double: where the event has one that a double cannot hold, the value is not exact.
+    digits, or with an exponent, as a double: where the event has one that a double cannot hold, or NaN, the value is not exact.
 -#}
 {% macro type_any(value) -%}
     {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
@@ -14,6 +14,7 @@
     {%- set sql -%}
         case
             when schema_of_variant({{ value }}) = 'STRING' then {{ text }}
+            when schema_of_variant({{ value }}) = 'DOUBLE' and not abs(variant_get({{ value }}, '$', 'double')) < double('Infinity') then null
             when schema_of_variant({{ value }}) rlike 'DOUBLE|VARIANT' and value rlike '{{ too_long }}' then null
             else to_json({{ value }})
         end
