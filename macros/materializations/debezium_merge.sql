@@ -57,7 +57,7 @@
             {%- if bounds.declarations is defined %}
             'cdc.declarations' = {{ literal(tojson(bounds.declarations)) }}
             {%- else %}
-            'write.metadata.metrics.column._cdc_batch' = 'full',
+            'write.metadata.metrics.column.{{ bounds.batch }}' = 'full',
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
