@@ -287,7 +287,7 @@ def command(checkout: Checkout) -> Iterator[Command]:
 
 def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     chance = Random(SEED)
-    for number in (chance.randint(2, 20), chance.randint(26, 50)):  # in the first part and in the second
+    for number in (chance.randint(2, 20), chance.randint(26, 40)):  # in the first part and in the second
         story = Story(command.checkout, number)
         assert play(story, command, (number, chance.choice(["before", "after"]), STATEMENT, 0.0)), command.told
         with capsys.disabled():
