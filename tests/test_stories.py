@@ -237,19 +237,19 @@ def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse:
 
 
 def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
-    lakehouse.land("plain", [created(10, id=1, note="a")])
-    lakehouse.scaffold("plain")
-    for path in [*(project / "models").glob("*/plain/*"), project / "models" / "bronze" / "plain.yml"]:  # another system's models
-        other = Path(str(path).replace("plain", "absent"))
+    lakehouse.land("bydbt", [created(10, id=1, note="a")])
+    lakehouse.scaffold("bydbt")
+    for path in [*(project / "models").glob("*/bydbt/*"), project / "models" / "bronze" / "bydbt.yml"]:  # another system's models
+        other = Path(str(path).replace("bydbt", "absent"))
         other.parent.mkdir(exist_ok=True)
-        other.write_text(path.read_text().replace("plain", "absent"))
+        other.write_text(path.read_text().replace("bydbt", "absent"))
 
     told = str(lakehouse.dbt("build").exception)
     assert "nothing has landed for absent. " in told
     choice = told.partition("dbt build --profiles-dir profiles ")[2].split()
-    assert choice[0] == "--select" and "source:bronze.plain+" in choice
-    assert lakehouse.dbt("build", "--select", "source:bronze.plain+").success
-    shown = lakehouse.dbt("show", "--inline", "select id, note from {{ ref('live_plain__orders') }}").result.results
+    assert choice[0] == "--select" and "source:bronze.bydbt+" in choice
+    assert lakehouse.dbt("build", "--select", "source:bronze.bydbt+").success
+    shown = lakehouse.dbt("show", "--inline", "select id, note from {{ ref('live_bydbt__orders') }}").result.results
     assert [list(map(str, row)) for row in shown[0].agate_table.rows] == [["1", "a"]]
     assert not (project / "spark-warehouse").exists()  # all state is below LAKEHOUSE_DIR
 
