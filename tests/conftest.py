@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Lakehouse:
     """What the tests do with a lakehouse: `make run`'s own steps, and reading tables back."""
 
-    def __init__(self, project: Path, with_kafka: bool) -> None:
+    def __init__(self, project: Path, with_kafka: bool, owners: Path) -> None:
         from scripts import run
         from scripts.setup import kafka_jars
         from scripts.spark import PROJECT, session
@@ -52,13 +53,23 @@ class Lakehouse:
         self.spark = session(kafka_jars() if with_kafka else [])
         self._run = run
         self.said: list[str] = []
+        self.tests = ""  # the file of the test that has it
+        self._owners = owners
         self._files = 0
+
+    def _own(self, system: str) -> None:
+        """Files of tests come in any order, and share a lakehouse or do not: none can have the system of another one."""
+        owner = self._owners / system
+        with suppress(FileExistsError), owner.open("x") as file:
+            file.write(self.tests)
+        assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
 
     def land(self, system: str, records: Any) -> Any:
         """Land records (written to a new file, in their order), the file or folder at a path, or topics."""
         from scripts.kafka import Topics
         from scripts.loader import event_files, land_files, land_topics
 
+        self._own(system)
         if isinstance(records, Topics):
             return land_topics(self.spark, system, records)
         if isinstance(records, list):
@@ -121,13 +132,18 @@ class Lakehouse:
 
 
 @pytest.fixture(scope="session")
-def _one_lakehouse(project: Path, request: pytest.FixtureRequest) -> Lakehouse:
-    return Lakehouse(project, any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items))
+def _one_lakehouse(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    run = tmp_path_factory.getbasetemp()
+    owners = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "owners"
+    owners.mkdir(exist_ok=True)
+    return Lakehouse(project, with_kafka, owners)
 
 
 @pytest.fixture
-def lakehouse(_one_lakehouse: Lakehouse) -> Iterator[Lakehouse]:
+def lakehouse(_one_lakehouse: Lakehouse, request: pytest.FixtureRequest) -> Iterator[Lakehouse]:
     """The lakehouse of all tests, with the models of this test only: dbt reads all that there are with every run."""
+    _one_lakehouse.tests = request.path.name
     yield _one_lakehouse
     for folder in (_one_lakehouse.project / "models").iterdir():
         shutil.rmtree(folder)

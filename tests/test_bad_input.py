@@ -454,13 +454,13 @@ def test_good_lines_are_loaded_and_bad_ones_rejected_with_their_reasons(lakehous
     for number, (line, _) in enumerate(bad.values(), 1):
         lines += [created(number, id=number), line]
     path.write_bytes(b"\xef\xbb\xbf" + text(*lines).encode("utf-8", "surrogateescape"))
-    lakehouse.run("mixed", path)
+    lakehouse.run("mixed_lines", path)
 
-    assert lakehouse.rows("mixed.orders") == [{"id": number} for number in range(1, len(bad) + 1)]
-    assert lakehouse.rejected("mixed") == sorted(
+    assert lakehouse.rows("mixed_lines.orders") == [{"id": number} for number in range(1, len(bad) + 1)]
+    assert lakehouse.rejected("mixed_lines") == sorted(
         (f"{path}:{2 * number}", reason) for number, (_, reason) in enumerate(bad.values(), 1)
     )
-    assert bronze(lakehouse, "mixed", "raw") == [None] * len(bad) + sorted(
+    assert bronze(lakehouse, "mixed_lines", "raw") == [None] * len(bad) + sorted(
         line.encode("utf-8", "surrogateescape") for line, _ in bad.values()
     )
 

@@ -18,7 +18,7 @@ from test_captures import differences
 
 from scripts.kafka import Topics
 
-# System → a topic that is created anew, with more partitions, while the engine is down.
+# Database → a topic that is created anew, with more partitions, while the engine is down.
 RECREATED = {"shop": "shop.public.orders", "billing": "billing.billing.invoices"}
 
 
@@ -29,9 +29,9 @@ def timed(times: dict[str, float], what: str) -> Iterator[None]:
     times[what] = times.get(what, 0) + time.monotonic() - before
 
 
-@pytest.mark.parametrize("system", ["shop", "billing"])
+@pytest.mark.parametrize("source", ["shop", "billing"])
 def test_tables_hold_the_databases_rows(
-    lakehouse: Lakehouse, broker: Broker, system: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    lakehouse: Lakehouse, broker: Broker, source: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Half of the topics, those of `shop`, have schema blocks; land and build while the engine is down, which is killed twice.
 
@@ -39,7 +39,8 @@ def test_tables_hold_the_databases_rows(
     """
     monkeypatch.setattr(sys, "path", [*sys.path, str(REPOSITORY / "tests" / "capture")])
     capture: Any = importlib.import_module("capture")
-    topics = Topics(broker.servers, rf"{system}([.].*)?")
+    system = f"{source}_end_to_end"
+    topics = Topics(broker.servers, rf"{source}([.].*)?")
     times: dict[str, float] = {}
     landed: list[Any] = []
 
@@ -49,14 +50,14 @@ def test_tables_hold_the_databases_rows(
             if len(landed) in (2, 4):  # for time; a build takes up all that has landed
                 lakehouse.build_landed(system)
         if len(landed) == 1:
-            broker.do("delete", RECREATED[system])
-            broker.create(RECREATED[system], partitions=5)
+            broker.do("delete", RECREATED[source])
+            broker.create(RECREATED[source], partitions=5)
 
-    with tempfile.TemporaryDirectory(prefix=f"end-{system}-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=f"end-{source}-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o711)  # the servers have accounts of their own
         try:
             with timed(times, "all"):
-                records, tables = capture.CAPTURES[system](Path(name), broker.servers, run)
+                records, tables = capture.CAPTURES[source](Path(name), broker.servers, run)
         except capture.CaptureError as error:
             if os.environ.get("CI") or "is not installed" not in str(error):
                 raise

@@ -406,9 +406,9 @@ def test_records_are_documents_or_something_else_or_rejected(lakehouse: Lakehous
 def test_a_document_has_no_key_but_its_own(lakehouse: Lakehouse) -> None:
     from scripts.errors import LakehouseError
 
-    events = Collection("keyed")
+    events = Collection("keyed_otherwise")
     events.add("c", 1, {"_id": 1, "a": 1})
-    with pytest.raises(LakehouseError, match=r"KEYS: d\.keyed is a collection, and its documents are identified by _id"):
-        lakehouse.run("keyed", events.records, keys={"keyed": ["a"]})
-    lakehouse.run("keyed", [], keys={"keyed": ["_id"]})
-    assert lakehouse.sql("select _id, a from keyed.keyed") == [(1, 1)]
+    with pytest.raises(LakehouseError, match=r"KEYS: d\.keyed_otherwise is a collection, and its documents are identified by _id"):
+        lakehouse.run("keyed_otherwise", events.records, keys={"keyed_otherwise": ["a"]})
+    lakehouse.run("keyed_otherwise", [], keys={"keyed_otherwise": ["_id"]})
+    assert lakehouse.sql("select _id, a from keyed_otherwise.keyed_otherwise") == [(1, 1)]

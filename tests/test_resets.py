@@ -92,15 +92,15 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
 
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
     """The same offsets again, with other records: what landed from a batch on is of the new log."""
-    lakehouse.run("anew", HISTORY)
+    lakehouse.run("made_anew", HISTORY)
     new = {**at(0, updated(300, id=1, note="new")), "timestamp": 1800000000000}
     new["value"] = new["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
-    lakehouse.run("anew", [new])
-    assert lakehouse.resets("anew") == {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
-    epochs("anew,shop.public.orders,0,0,2,1")
-    lakehouse.build_landed("anew")
-    assert lakehouse.rows("anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
-    assert lakehouse.resets("anew") == {}
+    lakehouse.run("made_anew", [new])
+    assert lakehouse.resets("made_anew") == {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
+    epochs("made_anew,shop.public.orders,0,0,2,1")
+    lakehouse.build_landed("made_anew")
+    assert lakehouse.rows("made_anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
+    assert lakehouse.resets("made_anew") == {}
 
 
 def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:

@@ -189,6 +189,17 @@ def test_snapshot_row_loses_to_a_change_at_its_position() -> Story:
     assert rows == [{"id": 1, "note": "incremental"}]
 
 
+def test_a_session_that_keeps_reading_sees_what_another_one_commits(lakehouse: Lakehouse) -> None:
+    """As a SQL shell or a dashboard does: Iceberg's cache would show it the same rows for as long as it asks."""
+    lakehouse.run("watched", [created(10, id=1, note="a")])
+    reader = lakehouse.spark.newSession()
+    queries = ["select id, note from watched.orders order by id", "select count(*) from bronze.watched"]
+    seen = [[reader.sql(query).collect() for query in queries]]
+    lakehouse.run("watched", [updated(20, id=1, note="b")])
+    seen.append([reader.sql(query).collect() for query in queries])
+    assert seen == [[[(1, "a")], [(1,)]], [[(1, "b")], [(2,)]]]
+
+
 def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     lakehouse.run("idle", [created(10, id=1, note="a")])
     before = lakehouse.sql("select count(*), max(snapshot_id) from silver.idle__orders.snapshots")
