@@ -81,7 +81,11 @@ def requests(environment: dict[str, str]) -> list[Request]:
         LakehouseError: one of these is missing or is not of its form.
     """
     given = {name: environment.get(name, "") for name in ("EVENTS", "KAFKA", "TOPICS", "SYSTEM", "KAFKA_CONFIG", "EVERY")}
-    events, kafka, topics, system, config, _ = given.values()
+    events, kafka, topics, system, config, every = given.values()
+    if environment.get("REPLAY") and (not system or events or kafka or every):
+        raise LakehouseError(
+            "make replay takes what a system has landed: make replay SYSTEM=<name>, without EVENTS, KAFKA or EVERY."
+        )
     if not any(given.values()):
         return [Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {})) for name, path in DEMO.items()]
     if events and kafka:
@@ -213,7 +217,12 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
-    """Build the tables that have rejected records anew, from bronze. Returns the number of models that failed."""
+    """Build what is new, then the tables that have rejected records anew, from bronze. Returns the number of models that failed.
+
+    What the events model rejected may be of any table that reads it.
+    """
+    if failed := _refresh(spark, todo, say):
+        return failed
     chosen = []
     for system in (request.system for request in todo):
         rejects = f"monitoring.`{system}__rejected_events`"
@@ -222,7 +231,8 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
             say(f"{system}: no record is rejected.")
             continue
         tables = declared_tables(system, PROJECT / "models").values()
-        chosen += [one.model(layer, system) for one in tables if (one.table.name,) in found for layer in ("staging", "silver")]
+        rejecting = [one for one in tables if (one.table.name,) in found or (one.routed and (None,) in found)]
+        chosen += [one.model(layer, system) for one in rejecting for layer in ("staging", "silver")]
         monitoring = (f"{system}__event_counts", f"{system}__rejected_events", f"{system}__events")
         chosen += [path.stem for path in _model_files(system) if path.stem in monitoring]
     if not chosen:
@@ -233,7 +243,7 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
-    """Land and build what is new every so many seconds, until Ctrl-C. What goes wrong is told, and tried again the next time."""
+    """Land and build what is new every so many seconds, until Ctrl-C. What cannot be read or built is told, and tried again."""
     assert isinstance(request.events, Topics)
     say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
     try:
@@ -311,8 +321,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     batches: dict[str, int] = {}
     for system, done in zip(systems, scaffolded, strict=True):
-        newest = spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0
-        batches[system] = newest
+        batches[system] = done.up_to
         known = built.state["batches"].get(system, 0)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}

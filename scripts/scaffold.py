@@ -45,8 +45,9 @@ RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "s
 class Scaffolded:
     """What one call of `scaffold` did."""
 
+    up_to: int = 0  # the newest batch when it began: what landed meanwhile is looked at the next time
     written: list[str] = field(default_factory=list)  # names of models that are new or changed
-    rebuilt: list[str] = field(default_factory=list)  # silver models whose columns changed their type
+    rebuilt: list[str] = field(default_factory=list)  # models of tables that have another key now
     notes: list[str] = field(default_factory=list)
 
 
@@ -87,7 +88,7 @@ def scaffold(
     """
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
-    done = Scaffolded()
+    done = Scaffolded(spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0)
     _finish(system, models, done)
     known = declared_tables(system, models)
     used = set[str]()

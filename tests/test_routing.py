@@ -217,6 +217,27 @@ def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(l
     assert (None, "rejected", "invalid_json", 1) in counted(lakehouse, system)
 
 
+def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
+    lakehouse: Lakehouse, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nameless = bare('{"op":"c","after":{"id":3},"source":{"connector":"postgresql","lsn":12}}')
+    own = {**change("alone", "c", 13, 1), "topic": "alone"}
+    lakehouse.run("replayed_all", [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), nameless]), own])
+    assert [reason for _, reason in lakehouse.rejected("replayed_all")] == ["no_table"]
+
+    built: list[str] = []
+
+    def dbt(arguments: list[str], _: Any) -> int:
+        built.extend(arguments)
+        return 0
+
+    monkeypatch.setattr(lakehouse._run, "_dbt", dbt)
+    lakehouse._run._replay(lakehouse.spark, [lakehouse._run.Request("replayed_all", "", None, {})], print)
+    tables = [name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")]
+    own_models = ["replayed_all__event_counts", "replayed_all__events", "replayed_all__rejected_events"]
+    assert sorted(built) == sorted(["run", "--full-refresh", "--select", *tables, *own_models])
+
+
 def test_tables_of_any_name_are_told_apart(lakehouse: Lakehouse) -> None:
     """Dots, quotes, backslashes, names too long for a path, and the names of the system's own models."""
     names = ["a.b", "it's", 'a "b"', "a\\b", "表" * 60, "Stück", "events", "transactions"]
