@@ -9,7 +9,7 @@ what has landed of each file and of each partition is known from the bronze tabl
 
 import glob
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from scripts.errors import LakehouseError
 from scripts.kafka import Offsets, RecordsGoneError, Topics
-from scripts.records import Content, Record, Taken, described, file_content, is_unchanged, read_records, text_content, times
+from scripts.records import Record, Rest, Taken, described, file_digest, is_unchanged, read_records, text_hash, times
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
@@ -103,6 +103,7 @@ LEDGER_SCHEMA = pa.schema(
     ]
 )
 
+RECOVERED_BY = ["topic", "partition", "offset", "timestamp", "key", "value", "raw"]
 IDENTITY = ["topic", "partition", "offset", "content"]
 Place = tuple[str | None, int | None]  # topic and partition
 _Row = tuple[Any, ...]  # in the order of its schema
@@ -265,7 +266,7 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
     def chunks(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
         return _read_ahead(_chunks(files, ledger, landed))
 
-    return _land(spark, system, chunks, _commit, say)
+    return _land(spark, system, chunks, _commit, say, {str(file) for file in files})
 
 
 def land_topics(spark: SparkSession, system: str, topics: Topics, say: Callable[[str], None] = lambda _: None) -> Landed:
@@ -299,7 +300,14 @@ def land_topics(spark: SparkSession, system: str, topics: Topics, say: Callable[
     return landed
 
 
-def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]], commit: Callable[..., bool], say: Any) -> Landed:
+def _land(
+    spark: SparkSession,
+    system: str,
+    chunks: Callable[..., Iterator[Any]],
+    commit: Callable[..., bool],
+    say: Any,
+    files: Set[str] = frozenset(),
+) -> Landed:
     """Commit each of the chunks, which go on where the ledger says, under a number of its own."""
     table = f"bronze.`{system}`"
     create_bronze(spark, system)
@@ -307,7 +315,7 @@ def _land(spark: SparkSession, system: str, chunks: Callable[..., Iterator[Any]]
     refused: Exception | None = None
     for _ in range(ATTEMPTS):
         snapshot, batch = _table_state(spark, table)
-        ledger, newest = _read_ledger(spark, system, batch)
+        ledger, newest = _read_ledger(spark, system, batch, files)
         try:
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
@@ -361,8 +369,11 @@ def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
     return snapshot, batch or 0
 
 
-def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str, Taken], dict[Place, int]]:
-    """What has landed up to `batch`: how far each file is taken, and the highest offset of each partition."""
+def _read_ledger(spark: SparkSession, system: str, batch: int, wanted: Set[str]) -> tuple[dict[str, Taken], dict[Place, int]]:
+    """What has landed up to `batch`: how far each file is taken, and the highest offset of each partition.
+
+    Where a loader died, only the files that are wanted now are looked at again.
+    """
     files: dict[str, Taken] = {}
     newest: dict[Place, int] = {}
     at: dict[str, tuple[int, str, int]] = {}
@@ -381,9 +392,10 @@ def _read_ledger(spark: SparkSession, system: str, batch: int) -> tuple[dict[str
     if missing:  # a loader died between its two commits, or is between them now
         landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
         place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
-        entry = F.max(F.struct(*place, "key", "value", "raw")).alias("entry")
+        coordinates = "topic", "partition", "offset", F.unix_millis("timestamp").alias("timestamp")
+        entry = F.max(F.struct(*place, *coordinates, "key", "value", "raw")).alias("entry")
         for row in landed.where("file is not null").groupBy("file").agg(entry).collect():
-            if row.entry.batch > at.get(row.file, (0, "", 0))[0]:
+            if row.file in wanted and row.entry.batch > at.get(row.file, (0, "", 0))[0]:
                 files[row.file] = _recovered(row.file, row.entry)
         highest = F.max("offset").alias("highest")
         for row in landed.where("offset is not null").groupBy("topic", "partition").agg(highest).collect():
@@ -404,11 +416,11 @@ def _recovered(file: str, entry: Row) -> Taken:
     """How far a file is taken whose last record in bronze is `entry`; no digest fits where another record stands there."""
     path = Path(file)
     taken = Taken(entry.bytes, entry.lines, "gone")
-    seen = text_content(path, entry.bytes) if path.exists() else None
+    seen = text_hash(path, entry.bytes) if path.exists() else None
     if seen:
         there = next((record for record in read_records(path, Taken()) if record.line >= entry.lines), None)
-        if there and (there.line, there.key, there.value, there.raw) == (entry.lines, entry.key, entry.value, entry.raw):
-            return replace(taken, digest=seen.digest)
+        if there and there.end == entry.bytes and all(getattr(there, name) == entry[name] for name in RECOVERED_BY):
+            return replace(taken, digest=seen.hexdigest())
     return taken
 
 
@@ -423,7 +435,7 @@ def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
 
 def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
     """The new records of the files in pieces of about `CHUNK_BYTES`, without repeating what the ledger has."""
-    known = {taken.whole.partition(" ")[0]: file for file, taken in ledger.items() if taken.whole}
+    known = {taken.whole.partition(" ")[0]: (file, taken) for file, taken in ledger.items() if taken.whole}
     chunk = _Gathering()
     for path in files:
         name = str(path)
@@ -434,27 +446,27 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
         now = times(path)
         if is_unchanged(taken.whole, now):
             continue
-        content = file_content(path)
-        whole = described(content.digest, now)
-        if taken.whole and taken.whole.partition(" ")[0] in (content.digest, content.sampled):
-            known[content.digest] = name
-            if whole != taken.whole:  # its times are others, or the ledger is of an older version
+        digest = file_digest(path)
+        whole = described(digest, now)
+        if taken.whole.partition(" ")[0] == digest:
+            if whole != taken.whole:  # its times are others
                 chunk.taken[name] = replace(taken, whole=whole)
             continue
         text = hashlib.sha256()
         if taken.bytes:
-            before = text_content(path, taken.bytes)
-            if before and taken.digest in (before.digest, before.sampled):
-                text = before.hash
+            before = text_hash(path, taken.bytes)
+            if before and taken.digest == before.hexdigest():
+                text = before
             else:
                 landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is landed again")
                 taken = Taken()
-        if not taken.bytes and (copied := _original(content, known)):
-            landed.notes.append(f"{path}: same content as {copied}, which has landed; skipped")
+        if not taken.bytes and digest in known:
+            original, as_taken = known[digest]
+            landed.notes.append(f"{path}: same content as {original}, which has landed; skipped")
+            chunk.taken[name] = replace(as_taken, whole=whole)  # for when the other one grows or goes
             continue
-        known[content.digest] = name
-        last = None
-        for record in read_records(path, taken, text):
+        last, rest = None, Rest()
+        for record in read_records(path, taken, text, rest):
             if chunk.size >= CHUNK_BYTES:  # and there is more: no chunk is empty
                 if last is not None:
                     chunk.taken[name] = Taken(last.end, last.line, text.hexdigest())
@@ -462,25 +474,16 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
                 chunk = _Gathering()
             chunk.add(name, record)
             last = record
-        if last is None and taken.bytes:  # all that it has was taken by a run that died, or was not its last line
-            chunk.taken[name] = replace(taken, whole=whole)
-        elif last is None:
+        if last is None and not taken.bytes:
             landed.notes.append(f"{path}: no complete line yet")
-        if last is not None:
-            chunk.taken[name] = Taken(last.end, last.line, text.hexdigest(), whole)
-            text_size = path.stat().st_size
-            if last.end < text_size and path.suffix not in (".gz", ".zst"):
-                landed.notes.append(f"{path}: {text_size - last.end} bytes at the end are no complete record yet")
+            continue
+        # Where there is no record, all that it has was taken by a run that died, or what came is not complete.
+        as_taken = Taken(last.end, last.line, text.hexdigest(), whole) if last else replace(taken, whole=whole)
+        chunk.taken[name], known[digest] = as_taken, (name, as_taken)
+        if rest.bytes:
+            landed.notes.append(f"{path}: {rest.bytes} bytes at the end are no complete record yet")
     if chunk.taken:
         yield chunk.chunk()
-
-
-def _original(content: Content, known: dict[str, str]) -> str | None:
-    """The file, by digest, that the content is a copy of. A digest in an older ledger leaves that open."""
-    alike = known.get(content.sampled)
-    if alike and Path(alike).exists() and file_content(Path(alike)).digest == content.digest:
-        return alike
-    return known.get(content.digest)
 
 
 def _commit(

@@ -24,7 +24,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 UTF8_BOM = b"\xef\xbb\xbf"
 OTHER_BOMS = {b"\xff\xfe": "UTF-16 or UTF-32 (little endian)", b"\xfe\xff": "UTF-16 (big endian)"}
-SAMPLE = 64 * 1024
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 
@@ -64,46 +63,30 @@ class Taken:
     whole: str = ""
 
 
-@dataclass(frozen=True)
-class Content:
-    """Bytes that were read: their hash, which can go on, and the digest that older ledgers have, over the first and last 64 KiB."""
+@dataclass
+class Rest:
+    """What `read_records` leaves at the end of a file."""
 
-    hash: Any  # of hashlib
-    sampled: str
-
-    @property
-    def digest(self) -> str:
-        return str(self.hash.hexdigest())
+    bytes: int = 0  # of a last line that is not complete
 
 
-def file_content(path: Path) -> Content:
-    """The file as it stands (compressed or not), to recognise it again, or a copy under another name."""
+def file_digest(path: Path) -> str:
+    """Of the file as it stands (compressed or not), to recognise it again, or a copy under another name."""
     with path.open("rb") as file:
-        return _content(file, path, None)[0]
+        content = hashlib.sha256()
+        while block := file.read(1 << 20):
+            content.update(block)
+        return content.hexdigest()
 
 
-def text_content(path: Path, size: int) -> Content | None:
-    """The first `size` bytes of the file's text; None where it has fewer."""
+def text_hash(path: Path, size: int) -> Any:
+    """A hash (of hashlib) over the first `size` bytes of the file's text, which can go on; None where it has fewer."""
     with _open(path) as file:
-        content, found = _content(file, path, size)
-        return content if found == size else None
-
-
-def _content(file: IO[bytes], path: Path, size: int | None) -> tuple[Content, int]:
-    """All bytes, or at most `size`, and how many they are."""
-    content = hashlib.sha256()
-    head = tail = b""
-    done = 0
-    while size is None or done < size:
-        block = _block(file, 1 << 20 if size is None else min(1 << 20, size - done), path)
-        if not block:
-            break
-        content.update(block)
-        if len(head) < SAMPLE:
-            head = (head + block)[:SAMPLE]
-        tail = (tail + block)[-SAMPLE:]
-        done += len(block)
-    return Content(content, hashlib.sha256(b"%d:" % done + head + b":" + tail).hexdigest()), done
+        content = hashlib.sha256()
+        while size and (block := _block(file, min(1 << 20, size), path)):
+            content.update(block)
+            size -= len(block)
+        return None if size else content
 
 
 def times(path: Path) -> str:
@@ -126,7 +109,7 @@ def described(digest: str, now: str) -> str:
     return f"{digest} {now}"
 
 
-def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Record]:
+def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | None = None) -> Iterator[Record]:
     """The records of `path` after what was taken, to the last line that is complete.
 
     A last line without a newline is complete if it is a JSON object; otherwise it is left for a later run:
@@ -135,6 +118,7 @@ def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Reco
     Args:
         content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next one
             is asked for.
+        rest: is told at the end what was left.
 
     Raises:
         LakehouseError: the file is not text in UTF-8, or is compressed and damaged.
@@ -161,6 +145,8 @@ def read_records(path: Path, taken: Taken, content: Any = None) -> Iterator[Reco
                 text = text.removeprefix(UTF8_BOM)
             text = text.strip(b" \t\r\n")
             if not complete and not _is_object(text):
+                if rest:
+                    rest.bytes = len(line)
                 return
             if is_open and not text:
                 is_open = False

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scripts.errors import LakehouseError
-from scripts.records import SAMPLE, Record, Taken, described, file_content, is_unchanged, read_records, text_content, times
+from scripts.records import Record, Taken, described, file_digest, is_unchanged, read_records, text_hash, times
 
 Headers = list[tuple[str, bytes | None]] | None
 
@@ -319,44 +319,48 @@ def test_damaged_compressed_file_is_named(file: Path) -> None:
         with pytest.raises(LakehouseError, match="is damaged"):
             read(file, content, Taken(len(LINES[0]), 1))
         with pytest.raises(LakehouseError, match="is damaged"):
-            text_content(file, len(plain))
+            text_hash(file, len(plain))
 
 
 # Digests
 
 
-@pytest.mark.parametrize("size", [1, 100, SAMPLE - 1, SAMPLE, SAMPLE + 1, 2 * SAMPLE, 3 * SAMPLE + 7, (1 << 20) + 1])
+@pytest.mark.parametrize("size", [1, 100, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 7])
 def test_digest_of_text_is_that_of_the_plain_and_the_compressed_file(tmp_path: Path, size: int) -> None:
     text = random.Random(size).randbytes(size + 10)
     found = []
     for name, packed in {"plain": text, "gz": gzip.compress(text), "zst": zstd(text), "exact": text[:size]}.items():
         (tmp_path / name).write_bytes(packed)
-        found.append(text_content(tmp_path / name, size))
-        assert text_content(tmp_path / name, size + 11) is None
-    found.append(file_content(tmp_path / "exact"))
-    digests = {(content.digest, content.sampled) for content in found if content}
-    assert None not in found
-    head, tail = text[:size][:SAMPLE], text[:size][-SAMPLE:]
-    sampled = hashlib.sha256(b"%d:" % size + head + b":" + tail)  # as older ledgers have it
-    assert digests == {(hashlib.sha256(text[:size]).hexdigest(), sampled.hexdigest())}
+        found.append(text_hash(tmp_path / name, size).hexdigest())
+        assert text_hash(tmp_path / name, size + 11) is None
+    found.append(file_digest(tmp_path / "exact"))
+    assert set(found) == {hashlib.sha256(text[:size]).hexdigest()}
 
-    for at in {0, min(size, SAMPLE) - 1, size // 2, max(0, size - SAMPLE), size - 1}:
+    for at in {0, size // 2, size - 1}:
         changed = bytearray(text)
         changed[at] ^= 1
         (tmp_path / "changed").write_bytes(changed)
-        content = text_content(tmp_path / "changed", size)
-        assert content and content.digest not in dict(digests), at
+        assert text_hash(tmp_path / "changed", size).hexdigest() not in found, at
     (tmp_path / "cut.gz").write_bytes(gzip.compress(text)[:-12])
-    assert text_content(tmp_path / "cut.gz", size + 10) is None
+    assert text_hash(tmp_path / "cut.gz", size + 10) is None
 
 
-def test_a_file_is_unchanged_while_its_times_are_unless_they_are_of_just_now(tmp_path: Path) -> None:
-    settled, fresh = Path(__file__), tmp_path / "fresh"
-    fresh.touch()
-    assert is_unchanged(described("digest", times(settled)), times(settled))
-    assert not is_unchanged(described("digest", times(fresh)), times(fresh))
-    assert not is_unchanged(described("digest", times(fresh)), times(settled))
-    assert not is_unchanged("", times(settled))
+def test_a_file_is_unchanged_while_its_times_are_unless_they_are_of_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    changed = path.stat().st_ctime_ns
+
+    def times_after(seconds: int) -> str:
+        monkeypatch.setattr("scripts.records.time.time_ns", lambda: changed + seconds * 1_000_000_000)
+        return times(path)
+
+    settled, fresh = times_after(3), times_after(1)
+    assert is_unchanged(described("digest", settled), times_after(4))
+    assert not is_unchanged(described("digest", fresh), fresh)
+    assert not is_unchanged(described("digest", fresh), settled)
+    assert not is_unchanged("", settled)
 
 
 # Any records, any form, any cuts
@@ -442,8 +446,8 @@ def test_every_record_is_read_once_and_exactly_wherever_a_growing_file_is_cut(
             found += records
             if records:
                 taken = Taken(records[-1].end, records[-1].line)
-                whole = text_content(file, taken.bytes)
-                assert whole and whole.digest == text.hexdigest()
+                whole = text_hash(file, taken.bytes)
+                assert whole and whole.hexdigest() == text.hexdigest()
 
     assert [record.error for record in found] == [None] * len(lines)
     assert [(record.key, record.value) for record in found] == [expected for (_, expected), _ in lines]
