@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -199,12 +200,23 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
 
 
 def ran_out_of_memory() -> bool:
-    """Whether the JVM of the session has ended for want of memory since the session began."""
+    """Whether the JVM of the session has ended for want of memory. The log is that of other processes too."""
     if not log_file().exists():
         return False
     with log_file().open("rb") as log:
         log.seek(_log_before)
-        return b"Terminating due to java.lang.OutOfMemoryError" in log.read()
+        return b"Terminating due to java.lang.OutOfMemoryError" in log.read() and _jvm_has_ended()
+
+
+def _jvm_has_ended() -> bool:
+    from pyspark import SparkContext
+
+    for _ in range(50):  # it may be just about to
+        gateway = SparkContext._gateway
+        if (gateway.proc.poll() is not None) if gateway else resident_server() is None:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _local_session(jars: Sequence[Path]) -> SparkSession:

@@ -55,6 +55,9 @@
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
+    {#- In this order: what another run commits meanwhile is read again, and not taken for merged with an older truncate. #}
+    {%- set snapshot = current_snapshot(existing) if existing and not keys else none -%}
+    {%- set merged = merged_up_to(existing, '_cdc_batch') if existing else {} -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
@@ -68,8 +71,7 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
-    {%- set snapshot = none if is_new or keys else current_snapshot(existing) -%}
-    {%- set merged = {'batch': 0, 'position': ''} if is_new else merged_up_to(existing, '_cdc_batch') -%}
+    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': ''} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
