@@ -119,6 +119,15 @@ class Lakehouse:
     def rows(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
         return [row.asDict(recursive=True) for row in self.spark.sql(f"select * from {relation} order by {order}").collect()]
 
+    def printed(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
+        """The rows of a relation with every value as its text, bytes as base64."""
+        columns = [
+            f"base64(`{name}`) as `{name}`" if kind == "binary" else f"cast(`{name}` as string) as `{name}`"
+            for name, kind in self.spark.table(relation).dtypes
+        ]
+        query = f"select {', '.join(columns)} from (select * from {relation} order by {order})"
+        return [row.asDict() for row in self.spark.sql(query).collect()]
+
     def sql(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(query).collect()]
 
@@ -168,3 +177,8 @@ def corpus(name: str) -> Path:
         assert not os.environ.get("CI"), "the corpora are missing in CI"
         pytest.skip("the corpora of other projects are not beside this checkout")
     return SHARED / "corpora" / name
+
+
+def corpus_records(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "events.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]

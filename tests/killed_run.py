@@ -2,8 +2,9 @@
 
 What changes something that another process sees is a boundary: a statement of Spark, a write of a DataFrame, a file of the
 project or of the lakehouse. They are counted within a command, whose `at` names one of those that match a pattern, and when to
-die: `before` it, `after` it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is at it. Nothing of this
-is in the commands themselves. The end of a command is a line that begins with `#`; a process that dies ends without.
+die: `before` it, `after` it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is at it; or to be
+`held` before it until another line comes. Nothing of this is in the commands themselves. The end of a command is a line that
+begins with `#`; a process that dies ends without.
 """
 
 import json
@@ -46,6 +47,8 @@ class Boundaries:
         if now == "before":
             torn()
             self.die()
+        if now == "held":
+            sys.stdin.readline()
         if now == "during":
             threading.Timer(self.seconds, self.die).start()
         if now == "interrupted":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lakehouse, corpus
+from conftest import Lakehouse, corpus, corpus_records
 
 KEYED = {
     "risingwave_mysql_customers": "inventory.customers",
@@ -32,11 +32,6 @@ CORRECTED = {
 }
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / "events.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
-
-
 def expected(folder: Path) -> Any:
     return json.loads((folder / "expected.json").read_text(encoding="utf-8"))
 
@@ -50,7 +45,7 @@ def test_corpus_gives_its_expected_rows(lakehouse: Lakehouse, name: str) -> None
     folder = corpus(name)
     tables = expected(folder)["tables"]
     keys = {table: content["key"] for table, content in tables.items()}
-    lakehouse.run(name, records(folder), keys=keys)
+    lakehouse.run(name, corpus_records(folder), keys=keys)
 
     for table, content in tables.items():
         rows = lakehouse.rows(f"{name}.{table.split('.')[-1]}")
@@ -68,7 +63,7 @@ def test_vendor_corpus_gives_its_intermediate_states(lakehouse: Lakehouse, name:
     content = expected(folder)
     steps = {step["after"]: step for step in content["intermediate_states"]}
     waiting: list[dict[str, Any]] = []
-    for record in records(folder):
+    for record in corpus_records(folder):
         waiting.append(record)
         step = steps.get(f"{record['topic']} offset {record['offset']}")
         if step:
@@ -95,7 +90,7 @@ def test_delete_that_names_no_row_is_rejected(lakehouse: Lakehouse) -> None:
 
 def test_null_value_between_events_is_a_tombstone(lakehouse: Lakehouse) -> None:
     folder = corpus("paimon_mysql_nullvalue")
-    lakehouse.run("nullvalue", records(folder), keys={"test": ["id"]})
+    lakehouse.run("nullvalue", corpus_records(folder), keys={"test": ["id"]})
 
     assert lakehouse.rows("nullvalue.test", "id") == [{"id": 1, "value": "A"}, {"id": 2, "value": "B"}]
     assert lakehouse.rejected("nullvalue") == []
@@ -108,20 +103,20 @@ def test_null_value_between_events_is_a_tombstone(lakehouse: Lakehouse) -> None:
 def test_columns_added_in_mid_stream_without_positions(lakehouse: Lakehouse) -> None:
     folder = corpus("paimon_mysql_database_schemaevolution")
     content = expected(folder)
-    lakehouse.run("evolution", records(folder)[:4])
-    lakehouse.run("evolution", records(folder)[4:])
+    lakehouse.run("evolution", corpus_records(folder)[:4])
+    lakehouse.run("evolution", corpus_records(folder)[4:])
     for table in ("t1", "t2"):
         names = ", ".join(content["tables"][table]["rows"][0])
         rows = lakehouse.spark.sql(f"select {names} from silver.evolution__{table} order by {names}").collect()
         assert [row.asDict() for row in rows] == content["tables"][table]["rows"], table
 
-    lakehouse.run("evolution_keyed", records(folder), keys={"t1": ["id"], "t2": ["id"]})
+    lakehouse.run("evolution_keyed", corpus_records(folder), keys={"t1": ["id"], "t2": ["id"]})
     assert lakehouse.rows("evolution_keyed.t2", "id") == content["with_primary_key_id"]["t2"]["rows"]
 
 
 def test_temporal_types_of_postgresql(lakehouse: Lakehouse) -> None:
     folder = corpus("doris_postgres_time_types")
-    lakehouse.run("doris", records(folder), keys={"time_example": ["id"]})
+    lakehouse.run("doris", corpus_records(folder), keys={"time_example": ["id"]})
     row = lakehouse.spark.sql(
         """
         select id, date_format(timestamp_without_timezone, "yyyy-MM-dd'T'HH:mm:ss") as timestamp_without_timezone,
@@ -136,7 +131,7 @@ def test_temporal_types_of_postgresql(lakehouse: Lakehouse) -> None:
 def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) -> None:
     folder = corpus("debezium_serde")
     content = expected(folder)
-    by_file = {record["file"]: record for record in records(folder)}
+    by_file = {record["file"]: record for record in corpus_records(folder)}
     for number, name in enumerate(["serde-with-schema.json", "serde-without-schema.json", "serde-update.json"]):
         lakehouse.run(f"serde_{number}", [by_file[name]], keys={"customers": ["id"]})
         wanted = content["per_file"][name]
@@ -172,7 +167,7 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
     folder = corpus("flinkcdc_mysql_alltypes")
     truth = expected(folder)["source_truth_selected_columns"]
     by_file: dict[str, list[dict[str, Any]]] = {}
-    for record in records(folder):
+    for record in corpus_records(folder):
         by_file.setdefault(record["file"], []).append(record)
     with_schema = by_file["debezium-data-schema-include.json"][0]
     tables = {}
@@ -215,7 +210,7 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
 def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
     folder = corpus("paimon_mysql_alltype")
     wanted = dict(expected(folder)["tables"]["paimon_sync_table.all_types_table"]["rows"][0])
-    lakehouse.run("paimon_types", records(folder), keys={"all_types_table": ["pt", "_id"]})
+    lakehouse.run("paimon_types", corpus_records(folder), keys={"all_types_table": ["pt", "_id"]})
     row = lakehouse.rows("paimon_types.all_types_table")[0]
 
     renamed = {name.split("(")[0]: value for name, value in wanted.items()}
@@ -325,9 +320,9 @@ def _check_members(row: dict[str, Any], text: str) -> None:
 
 def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
     folder = corpus("vendor_tencent_mysql_ddl")
-    lakehouse.run("tencent_ddl", records(folder))
+    lakehouse.run("tencent_ddl", corpus_records(folder))
     found = lakehouse.rows("monitoring.tencent_ddl__ddl_history", "event_id")
-    values = {f"{record['topic']}/{record['partition']}/{record['offset']}": record["value"] for record in records(folder)}
+    values = {f"{record['topic']}/{record['partition']}/{record['offset']}": record["value"] for record in corpus_records(folder)}
     wanted = sorted(expected(folder)["per_event"], key=lambda event: f"{event['topic']}/0/{event['offset']}")
     assert len(found) == len(wanted)
     for row, event in zip(found, wanted, strict=True):
@@ -375,7 +370,7 @@ def test_types_are_those_of_the_newest_ddl_over_several_landings(lakehouse: Lake
 
 def test_ddl_record_within_a_history_record(lakehouse: Lakehouse) -> None:
     folder = corpus("paimon_mysql_ddl_event")
-    lakehouse.run("paimon_ddl", records(folder))
+    lakehouse.run("paimon_ddl", corpus_records(folder))
     row = lakehouse.rows("monitoring.paimon_ddl__ddl_history")[0]
     assert (row["table_change"], row["database_name"], row["table_name"]) == ("ALTER", "tinyint1_not_bool_test", "t1")
     assert row["kind"] == "ALTER TABLE" and row["columns"]

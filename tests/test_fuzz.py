@@ -36,9 +36,7 @@ def broken(chance: Random, text: str) -> str:
         elif how == 2:  # a piece stands twice
             text = text[: at + length] + text[at:]
         elif how == 3:  # garbage
-            text = (
-                text[:at] + "".join(chr(chance.choice([0, 10, 34, 92, 125, 233, 0x1F600])) for _ in range(length % 7)) + text[at:]
-            )
+            text = text[:at] + "".join(chance.choice(GARBAGE) for _ in range(length % 7)) + text[at:]
         else:  # another value
             values = list(SCALAR.finditer(text))
             if values:
@@ -96,7 +94,7 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     reasons = lakehouse.sql(f"select distinct split_part(reason, ':', 1) from monitoring.{name}__rejected_events")
     assert {reason for (reason,) in reasons} <= documented, (seed, reasons)
     tests = lakehouse.dbt("test", "--select", f"path:models/silver/{name},test_name:unique_key")
-    assert tests.success, (seed, [node.message for node in tests.result if str(node.status) != "pass"])
+    assert tests.result and tests.success, (seed, [node.message for node in tests.result if str(node.status) != "pass"])
     try:
         lakehouse.scaffold(name)
     except LakehouseError as error:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Lakehouse, corpus
+from conftest import REPOSITORY, Lakehouse, corpus, corpus_records
 from event_factory import shuffled
 
 Record = dict[str, Any]
@@ -60,14 +60,10 @@ def oid(number: int) -> dict[str, str]:
 # Corpora and the example
 
 
-def corpus_records(name: str) -> list[Record]:
-    return [json.loads(line) for line in (corpus(name) / "events.jsonl").read_text(encoding="utf-8").split("\n") if line]
-
-
 def test_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     folder = corpus("risingwave_mongodb_customers")
     wanted = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tables"]["inventory.customers"]["rows"]
-    lakehouse.run("risingwave", corpus_records("risingwave_mongodb_customers"))
+    lakehouse.run("risingwave", corpus_records(corpus("risingwave_mongodb_customers")))
     with_schema = (folder / "debezium_mongo_json_customers.1").read_text(encoding="utf-8").splitlines()
     lakehouse.run("risingwave_schema", [{"topic": "t", "offset": at, "value": line} for at, line in enumerate(with_schema)])
     for system in ("risingwave", "risingwave_schema"):
@@ -79,7 +75,7 @@ def test_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
 
 def test_corpus_of_bson_gives_each_of_its_states(lakehouse: Lakehouse) -> None:
     """Every field is text there, as another project prints it; a date is its milliseconds."""
-    records = corpus_records("paimon_mongodb_bson")
+    records = corpus_records(corpus("paimon_mongodb_bson"))
     told = json.loads((corpus("paimon_mongodb_bson") / "expected.json").read_text(encoding="utf-8"))
     states = [told["per_event"][0]["row"], None, told["per_event"][1]["row_after"]]
     for at, state in enumerate(states):
@@ -113,14 +109,6 @@ def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
     assert lakehouse.rejected("mongo_docs") == []
 
 
-def printed(lakehouse: Lakehouse, relation: str) -> list[dict[str, Any]]:
-    columns = [
-        f"base64(`{name}`) as `{name}`" if kind == "binary" else f"cast(`{name}` as string) as `{name}`"
-        for name, kind in lakehouse.spark.table(relation).dtypes
-    ]
-    return [row.asDict() for row in lakehouse.spark.sql(f"select {', '.join(columns)} from {relation} order by _id").collect()]
-
-
 def test_example_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> None:
     records = [json.loads(line) for line in (EVENTS / "mongodb.jsonl").read_text(encoding="utf-8").splitlines()]
     wanted = json.loads((EVENTS / "mongodb.expected.json").read_text(encoding="utf-8"))
@@ -130,7 +118,7 @@ def test_example_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> N
     for system in ("greenhouse", "greenhouse_shuffled"):
         for table, content in wanted.items():
             assert content["key"] == ["_id"]
-            assert printed(lakehouse, f"{system}.{table.split('.')[1]}") == content["rows"], (system, table)
+            assert lakehouse.printed(f"{system}.{table.split('.')[1]}", "_id") == content["rows"], (system, table)
         assert lakehouse.rejected(system) == []
 
 

@@ -153,7 +153,13 @@ def live_through(lakehouse: Lakehouse, system: str, runs: list[list[dict[str, An
 
 
 def of_table(lakehouse: Lakehouse, system: str, table: str) -> dict[int, dict[str, Any]]:
-    return {row.pop("id"): row for row in lakehouse.rows(f"{system}.{table}")}
+    return by_id(lakehouse.rows(f"{system}.{table}"))
+
+
+def by_id(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    found = {row["id"]: {name: value for name, value in row.items() if name != "id"} for row in rows}
+    assert len(found) == len(rows), "a key stands twice"
+    return found
 
 
 def wrong(found: dict[int, dict[str, Any]], world: list[Group], truncates: list[int]) -> str:
@@ -225,9 +231,7 @@ def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(l
     history: list[Event] = [(5, "c", key, row, "false") for key in range(KEYS)]
     truncates: list[int] = []
     lakehouse.land(system, [record(system, "orders", 0, item, 100 + number) for number, item in enumerate(history)])
-    crashes = 0
-    while not build(lakehouse, system, crash_at=(crashes := crashes + 1)):
-        pass
+    crashes = next(number for number in range(1, 100) if build(lakehouse, system, crash_at=number))
     assert crashes > 4  # bronze's models, silver, live, counts, rejected records
     assert of_table(lakehouse, system, "orders") == fold(history)
     for number in itertools.count(1):

@@ -114,6 +114,18 @@ def test_the_table_of_connectors_has_every_page() -> None:
     assert pages == {path.name for path in folder.glob("*.md")} - {"README.md"}
 
 
+def test_the_two_tables_of_connectors_say_the_same() -> None:
+    def cells(page: str) -> dict[str, list[str]]:
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
+        rows = re.findall(r"^\| \[([^]]+)\]\([^)]*\w[.]md\)(.*) \|$", text, re.MULTILINE)
+        text_of = {name: re.sub(r"\[as (PostgreSQL|MySQL|Oracle)\]", "[(yes)]", row) for name, row in rows}
+        return {name: re.sub(r" (are|is) (?=\[)", " ", row).split(" | ")[2:] for name, row in text_of.items()}
+
+    short, long = cells("README.md"), cells("docs/connectors/README.md")
+    assert len(short) == len(list((REPOSITORY / "docs" / "connectors").glob("*.md"))) - 1  # that of the table
+    assert short == long
+
+
 def test_the_models_shown_are_those_of_the_repository() -> None:
     section = README.split("## You write this")[1].split("\n## ")[0]
     blocks = re.finditer(r"```jinja\n(.*?)```", section, re.DOTALL)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -76,6 +77,13 @@ class Checkout:
         assert status == 0, told
         return told
 
+    def server_seconds(self) -> int:
+        """How long the server has kept a core busy so far."""
+        pid = json.loads((self.folder / "lakehouse" / "server.json").read_text())["pid"]
+        told = subprocess.run(["ps", "-o", "cputime=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
+        parts = re.split("[-:]", told.strip().partition(".")[0])
+        return sum(int(part) * size for part, size in zip(reversed(parts), (1, 60, 3600, 86400), strict=False))
+
     def rows(self, query: str) -> list[str]:
         status, told = self.module("sql", stdin=f"{query};\n")
         assert status == 0, told
@@ -117,7 +125,9 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
 def test_work_ends_with_the_command_that_asked_for_it(checkout: Checkout, how: signal.Signals) -> None:
     busy = checkout.start(sys.executable, "-c", BUSY)
     assert busy.stdout and busy.stdout.readline() == "ready\n"
-    time.sleep(2)
+    before = checkout.server_seconds()
+    while checkout.server_seconds() < before + 3:  # until it is at the query
+        time.sleep(0.1)
     busy.send_signal(how)
     busy.communicate(timeout=60)
 

@@ -6,16 +6,11 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Lakehouse, corpus
+from conftest import REPOSITORY, Lakehouse, corpus, corpus_records
 from event_factory import shuffled
 
 Record = dict[str, Any]
 EVENTS = REPOSITORY / "tests" / "events"
-
-
-def corpus_records(name: str) -> list[Record]:
-    text = (corpus(name) / "events.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def corpus_rows(name: str, by_topic: str | None = None) -> list[dict[str, Any]]:
@@ -57,7 +52,7 @@ def record(topic: str, offset: int, value: Any, key: Any = None) -> Record:
 
 def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> None:
     """Both formats are of one table, and are loaded as one."""
-    records = corpus_records("vendor_huawei_cdl")
+    records = corpus_records(corpus("vendor_huawei_cdl"))
     lakehouse.run("huawei_corpus", records)
     wanted = [{name: row[name] for name in ("count1", "id", "time1", "decimalNum")} for row in corpus_rows("vendor_huawei_cdl")]
 
@@ -75,7 +70,7 @@ def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse
 def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     content = json.loads((corpus("vendor_lindorm_sql") / "expected.json").read_text(encoding="utf-8"))
     steps = {int(step["after"].rsplit(" ", 1)[1]): step["rows"] for step in content["intermediate_states"]}
-    records = corpus_records("vendor_lindorm_sql")
+    records = corpus_records(corpus("vendor_lindorm_sql"))
     sample = [one for one in records if one["topic"] == "lindorm.structure_sample"]
     waiting: list[Record] = []
     for one in records[: -len(sample)]:
@@ -91,7 +86,7 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     assert lakehouse.rows("lindorm_sample.customers") == corpus_rows("vendor_lindorm_sql", "lindorm.structure_sample")
     assert dict(lakehouse.spark.table("lindorm_sample.customers").dtypes) == {"id": "int", "name": "string"}
 
-    for part in shuffled(corpus_records("vendor_lindorm_hbase"), seed=3):
+    for part in shuffled(corpus_records(corpus("vendor_lindorm_hbase")), seed=3):
         lakehouse.run("hbase_corpus", part)
     assert ordered(texts(lakehouse.rows("hbase_corpus.customers"))) == ordered(corpus_rows("vendor_lindorm_hbase"))
     for system in ("lindorm_corpus", "lindorm_sample", "hbase_corpus"):
@@ -113,15 +108,6 @@ EXAMPLES = (
 KEYS = {"meters": ["meter_id"]}
 
 
-def printed(lakehouse: Lakehouse, relation: str) -> list[dict[str, Any]]:
-    """The rows of a relation with every value as its text, bytes as base64."""
-    columns = [
-        f"base64(`{name}`) as `{name}`" if kind == "binary" else f"cast(`{name}` as string) as `{name}`"
-        for name, kind in lakehouse.spark.table(relation).dtypes
-    ]
-    return ordered([row.asDict() for row in lakehouse.spark.sql(f"select {', '.join(columns)} from {relation}").collect()])
-
-
 def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> None:
     """All in one system: the vendors' tables have names of their own, but for the one that both of Huawei's formats carry."""
     from scripts.scaffold import declared_tables
@@ -140,7 +126,7 @@ def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) ->
     assert {name: d.table.keys for name, d in declared.items()} == {name: content["key"] for name, content in wanted.items()}
     for table, content in wanted.items():
         for system in ("vendors", "vendors_shuffled"):
-            assert printed(lakehouse, f"{system}.{declared[table].relation}") == ordered(content["rows"]), (system, table)
+            assert ordered(lakehouse.printed(f"{system}.{declared[table].relation}")) == ordered(content["rows"]), (system, table)
     assert lakehouse.rejected("vendors") == lakehouse.rejected("vendors_shuffled") == []
 
 
@@ -150,7 +136,7 @@ def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) ->
 def cdl(
     offset: int,
     operation: str,
-    data: dict[str, Any] | None,
+    data: Any,
     before: dict[str, Any] | None = None,
     unique: dict[str, Any] | None = None,
     **members: Any,
@@ -235,7 +221,7 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
             cdl(22, "MERGE", row, unique={"id": 1}),
             record("staff", 23, "{}"),
             record("staff", 24, None),
-            cdl(25, "INSERT", "no row"),  # type: ignore[arg-type]
+            cdl(25, "INSERT", "no row"),
             cdl(26, "INSERT", {"id": 9, "name": "other"}, unique={"id": 9}, TABLE_NAME="board"),
             *(
                 {**one, "topic": "no_table"}
@@ -358,7 +344,7 @@ def test_texts_of_vendors_types_are_exact_or_rejected(lakehouse: Lakehouse) -> N
 
 
 def lindorm(
-    offset: int, op: str, before: Any, after: Any, at: int = 100, written: int = 200, topic: str = "l", **source: Any
+    offset: int, op: str, before: Any, after: Any, at: int | None = 100, written: int = 200, topic: str = "l", **source: Any
 ) -> Record:
     told = {"version": "v1.0", "db": "ld-1", "namespace": "n", "table": "t", "ts_ms": at, **source}
     payload = {"op": op, "ts_ms": written, "before": before, "after": after, "source": told}
@@ -381,7 +367,7 @@ def test_lindorm_order_keys_and_columns_that_were_deleted(lakehouse: Lakehouse) 
             lindorm(18, "u", None, {"k": 6, "a": "changed"}),
             lindorm(19, "r", None, {"k": 6, "a": "exported"}),
             lindorm(20, "d", None, None),
-            lindorm(21, "c", None, {"k": 7}, at=None),  # type: ignore[arg-type]
+            lindorm(21, "c", None, {"k": 7}, at=None),
             lindorm(22, "c", None, {"k": 8, "a": "elsewhere"}, namespace="m"),
             lindorm(23, "c", None, {"k": 9}, db="ld-2"),
         ],
@@ -458,7 +444,7 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
             mysql(5, "c", 40, None, {"badge": None, "born": 2}, None),
         ],
     )
-    assert printed(lakehouse, "tencent_my.t") == [{"badge": "a", "born": "1970-01-01"}]
+    assert lakehouse.printed("tencent_my.t") == [{"badge": "a", "born": "1970-01-01"}]
     assert lakehouse.rejected("tencent_my") == [("m.d.t/0/5", "no_key")]
     assert lakehouse.sql("select cast(_cdc_changed_at as string) from silver.tencent_my__t where badge = 'a'") == [
         ("2023-11-14 22:13:21.5",)
