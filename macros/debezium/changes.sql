@@ -23,25 +23,11 @@
     {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
-with records as (
-
-    select *
-    from {{ events }}
-    where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
-
-),
-
-{{ parsed_events(envelope_schema(c, row_keys, of_row)) }},
-
-{%- if c.form == 'document' %}
-
-{{ parsed_documents(c, keys, columns) }},
-{%- endif %}
-
-opened as (
+{#- Few CTEs: what stands before each of them Spark analyses once more. #}
+with opened as (
 
     select
-        *,
+        * except (_cut_event, _cut_end, _cut_corrupt),
         coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
         {{ c.position }} as _source_position,
         {%- if c.left_out_columns %}
@@ -51,7 +37,15 @@ opened as (
         coalesce({% for member in _image_members(c, image) %}_event.payload.{{ quoted(member) }}{{ ', ' if not loop.last }}{% endfor %}) as {{ _image(c, image) }},
         {%- endfor %}
         {{ c.op }} as _event_op
-    from {{ 'documents' if c.form == 'document' else 'parsed' }}
+    from (
+        select *
+        from {{ events }}
+        where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
+    ) as records
+    {{ parsed_event(envelope_schema(c, row_keys, of_row)) }}
+    {%- if c.form == 'document' %}
+    {{ parsed_document(c, keys, columns) }}
+    {%- endif %}
 
 ),
 
@@ -182,40 +176,27 @@ from judged
 
 
 {#-
-    Two CTEs that parse `value` of `records` once: `parsed` has `_event.payload` (values with and without a
-    schema block in one shape), `_end`, which is set only if the whole value is JSON and nothing follows it, and
-    `_corrupt`, which is set where a value does not fit its declared type.
+    Lateral views that parse `value` once: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
+    set only if the whole value is JSON and nothing follows it, and `_corrupt`, which is set where a value does not fit its declared
+    type. What they need themselves begins with `_cut_`.
 
     The schema block, most of the bytes, is first cut off unread: after the last `"payload":`. Where that was
     a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generators
     keep Spark from copying the parse into every expression that reads it, and into filters.
 -#}
-{% macro parsed_events(schema) -%}
+{% macro parsed_event(schema) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
-cut as (
-
-    select records.*, _cut_event, _cut_end, _cut_corrupt
-    from records
     lateral view inline(array(from_json(
         case
             when startswith(value, '{"schema":')
                 then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
             else {{ _whole_value() }}
         end{{ parse }})) as _cut_event, _cut_end, _cut_corrupt
-
-),
-
-parsed as (
-
-    select * except (_cut_event, _cut_end, _cut_corrupt)
-    from cut
     lateral view inline(array(if(
         _cut_end is not null or not startswith(value, '{"schema":'),
         named_struct('_event', _cut_event, '_end', _cut_end, '_corrupt', _cut_corrupt),
         from_json({{ _whole_value() }}{{ parse }}
     ))) as _event, _end, _corrupt
-
-)
 {%- endmacro %}
 
 

@@ -1,5 +1,5 @@
 {#-
-    CTEs that parse the texts of JSON in which a connector of form `document` has its images and its key: `documents` has
+    Lateral views that parse the texts of JSON in which a connector of form `document` has its images and its key:
 
     - `_after`: the document with the declared columns, or the fields that an update sets if it carries no document,
     - `_before`: the document before a delete,
@@ -10,22 +10,11 @@
 
     All texts are parsed in one go; the generators keep Spark from copying the parse.
 -#}
-{% macro parsed_documents(c, keys, columns) -%}
+{% macro parsed_document(c, keys, columns) -%}
 {%- set payload = '_event.payload' -%}
-keyed as (
-
-    select parsed.*, _key_payload, _key_text
-    from parsed
     lateral view inline(array(from_json(
         key, 'payload struct<{{ c.document_key[0] }}: string>, {{ c.document_key[0] }} string'
     ))) as _key_payload, _key_text
-
-),
-
-updates as (
-
-    select keyed.*, _touched, _in_part
-    from keyed
     lateral view inline(array(if(
         {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null,
         named_struct(
@@ -34,13 +23,6 @@ updates as (
         ),
         named_struct('touched', cast(null as array<string>), 'in_part', cast(null as array<string>))
     ))) as _touched, _in_part
-
-),
-
-documents as (
-
-    select updates.*, _after, _before, _document_key, _document_end, _document_corrupt
-    from updates
     lateral view inline(array(from_json(
         concat(
             '{"after":', coalesce({{ payload }}.after, if({{ c.op }} = 'u', {{ c.field_update.set }}, null), 'null'),
@@ -49,8 +31,6 @@ documents as (
         ),
         {{ literal(_document_schema(keys, columns)) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')
     ))) as _after, _before, _document_key, _document_end, _document_corrupt
-
-)
 {%- endmacro %}
 
 

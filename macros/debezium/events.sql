@@ -13,25 +13,20 @@
         ) }}
     {%- endif -%}
     {%- set bounds = _look_up_landed(events, topics) %}
-with records as (
-
-    select *
-    from {{ events }}
-    where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
-
-),
-
-{{ parsed_events(envelope_schema(c, [], {})) }},
-
-named as (
+with named as (
 
     select
-        *,
+        * except (_cut_event, _cut_end, _cut_corrupt),
         case
             when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
         {{ c.op }} as _op
-    from parsed
+    from (
+        select *
+        from {{ events }}
+        where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
+    ) as records
+    {{ parsed_event(envelope_schema(c, [], {})) }}
 
 ),
 
