@@ -1,20 +1,16 @@
 """Input as it should not be: files that come again, half, damaged or hostile. What is good in them is loaded."""
 
 import gzip
-import hashlib
 import json
 import os
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Lakehouse
+from conftest import Lakehouse
 from event_factory import created, deleted, event, truncated, updated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -987,68 +983,3 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project:
     for table in tables:
         if not scaffold._problem(table, None):
             assert scaffold.render("any", scaffold.Declared("t", table))
-
-
-# A full disk
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, text=True)
-    if mounted.returncode:
-        assert not (os.environ.get("CI") and os.geteuid() == 0), f"CI's root may not mount: {mounted.stderr}"
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(lakehouse: Lakehouse, small_disk: Path, tmp_path: Path) -> None:
-    """It is full while events land, then while tables are built, then large enough."""
-    project, events = tmp_path / "project", tmp_path / "events.jsonl"
-    for name in ("macros", "profiles", "docs"):
-        shutil.copytree(lakehouse.project / name, project / name)
-    shutil.copy(lakehouse.project / "dbt_project.yml", project)
-    (project / "models").mkdir()
-    some = random.Random(1)
-    notes = {n: some.randbytes(1500).hex() for n in range(1, 2001)}
-    wanted = {n: hashlib.sha256(note.encode()).hexdigest() for n, note in notes.items()}
-    events.write_text(text(*(created(n, id=n, note=note) for n, note in notes.items())))  # 3.1 MB compressed
-    folder = small_disk / "lakehouse"
-    ours = {"LAKEHOUSE_DIR": str(folder), "LAKEHOUSE_PROJECT": str(project), "DBT_PROFILES_DIR": str(project / "profiles")}
-    environment = {**os.environ, **ours, "EVENTS": str(events), "SYSTEM": "full"}
-
-    def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "scripts.run"], cwd=REPOSITORY, env=environment, capture_output=True, text=True
-        )
-
-    for size, landed in (("3m", False), ("7m", True)):
-        subprocess.run(["mount", "-o", f"remount,size={size}", str(small_disk)], check=True)
-        done = run()
-        told = [line for line in done.stderr.splitlines() if line and not line.startswith("WARNING: Using incubator")]
-        assert (done.returncode, told) == (
-            1,
-            [f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is lost."],
-        )
-        assert ("full: 2,000 new records" in done.stdout) == landed
-
-    subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
-    queries = [
-        "select count(*), count(distinct offset), count(distinct value) from bronze.full",
-        "select id, sha2(note, 256) as note from full.orders",
-        "select sum(events) from monitoring.full__event_counts",
-    ]
-    commands = (
-        {"do": do, "arguments": arguments, "at": [], "environment": {}} for do, arguments in (("run", []), ("sql", queries))
-    )
-    program = [sys.executable, str(Path(__file__).with_name("killed_run.py"))]
-    given = "\n".join(map(json.dumps, commands))
-    done = subprocess.run(program, cwd=REPOSITORY, env=environment, input=given, capture_output=True, text=True)
-    (status, _), ((landed, rows, counted), _) = (json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("#"))
-    assert status == 0, done.stderr
-    assert [*landed[0].values(), *counted[0].values()] == [2000] * 4
-    assert {row["id"]: row["note"] for row in rows} == wanted and len(rows) == 2000
-    line = next(line for line in done.stdout.splitlines() if line.startswith("public.orders"))
-    assert line.split()[2:8] == ["2,000", "2,000", "0", "0", "2,000", "0"]

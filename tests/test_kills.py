@@ -1,7 +1,8 @@
-"""Commands that are killed without warning, Python, Spark and all, at each of their commits; that are interrupted; that meet.
+"""Commands that are killed without warning, Python, Spark and all, at each of their commits; that are interrupted; that meet; that
+have no room.
 
-`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at some of them,
-at others whenever the code changes.
+`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of each, at
+another one whenever the code changes.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from event_factory import PLACEHOLDER, event
+from event_factory import PLACEHOLDER, created, event
 from test_properties import KEYS, Event, by_id, fold, groups, record
 from test_server import Checkout
 
@@ -299,13 +300,13 @@ def command(checkout: Checkout) -> Iterator[Command]:
 
 def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     chance = Random(SEED)
-    for number in (chance.randint(2, 20), chance.randint(26, 40)):  # in the first part and in the second
-        story = Story(command.checkout, number)
-        assert play(story, command, (number, chance.choice(["before", "after"]), STATEMENT, 0.0)), command.told
-        with capsys.disabled():
-            print(f"\nseed {SEED}: {killed_where(command)}")
-        finish(story, command)
-        story.forget(command.checkout)
+    number = chance.choice([chance.randint(2, 20), chance.randint(26, 40)])  # in the first part or in the second
+    story = Story(command.checkout, number)
+    assert play(story, command, (number, chance.choice(["before", "after"]), STATEMENT, 0.0)), command.told
+    with capsys.disabled():
+        print(f"\nseed {SEED}: {killed_where(command)}")
+    finish(story, command)
+    story.forget(command.checkout)
 
 
 def killed_where(command: Command) -> str:
@@ -495,3 +496,48 @@ def test_a_run_without_enough_memory_says_so_and_the_next_one_does_the_rest(comm
     small.stop()
     finish(story, command)
     story.forget(command.checkout)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, text=True)
+    if mounted.returncode:
+        assert not (os.environ.get("CI") and os.geteuid() == 0), f"CI's root may not mount: {mounted.stderr}"
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(small_disk: Path, tmp_path: Path) -> None:
+    """It is full while events land, then while tables are built, then large enough."""
+    checkout = new_checkout(tmp_path / "checkout")
+    some = Random(1)
+    notes = {n: some.randbytes(1500).hex() for n in range(1, 2001)}
+    wanted = {n: hashlib.sha256(note.encode()).hexdigest() for n, note in notes.items()}
+    events = checkout.folder / "events" / "full.jsonl"
+    events.write_text("".join(json.dumps(created(n, id=n, note=note)) + "\n" for n, note in notes.items()))  # 3.1 MB compressed
+    folder = small_disk / "lakehouse"
+    command = Command(checkout, LAKEHOUSE_DIR=str(folder), EVENTS=str(events), SYSTEM="full")
+    for size, landed in (("3m", False), ("7m", True)):
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(small_disk)], check=True)
+        assert command.do("run") == 1
+        assert told_of(command) == [
+            f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is lost."
+        ]
+        assert ("full: 2,000 new records" in command.told) == landed
+    command.stop()
+
+    subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
+    assert command.do("run") == 0, command.told
+    line = next(line for line in command.told.splitlines() if line.startswith("public.orders"))
+    assert line.split()[2:8] == ["2,000", "2,000", "0", "0", "2,000", "0"]
+    found, rows, counted = command.sql(
+        "select count(*) as n, count(distinct offset) as offsets, count(distinct value) as texts from bronze.full",
+        "select id, sha2(note, 256) as note from full.orders",
+        "select sum(events) as n from monitoring.full__event_counts",
+    )
+    assert found == [{"n": 2000, "offsets": 2000, "texts": 2000}] and counted == [{"n": 2000}]
+    assert {row["id"]: row["note"] for row in rows} == wanted and len(rows) == 2000
+    command.stop()
