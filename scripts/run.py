@@ -44,6 +44,7 @@ DEMO = {
     "tencent": "tests/events/tencent_*.jsonl",
     "huawei": "tests/events/huawei_*.jsonl",
     "lindorm": "tests/events/lindorm_*.jsonl",
+    "sources": "tests/events/sources.jsonl",
 }
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 

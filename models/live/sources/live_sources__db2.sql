@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'db2') }}
+
+{{ debezium_live(silver = ref('sources__db2')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'informix') }}
+
+{{ debezium_live(silver = ref('sources__informix')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'opengauss') }}
+
+{{ debezium_live(silver = ref('sources__opengauss')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'ticdc') }}
+
+{{ debezium_live(silver = ref('sources__ticdc')) }}

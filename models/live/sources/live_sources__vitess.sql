@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'vitess') }}
+
+{{ debezium_live(silver = ref('sources__vitess')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'yashandb') }}
+
+{{ debezium_live(silver = ref('sources__yashandb')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'yboutput') }}
+
+{{ debezium_live(silver = ref('sources__yboutput')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'yugabytedb') }}
+
+{{ debezium_live(silver = ref('sources__yugabytedb')) }}

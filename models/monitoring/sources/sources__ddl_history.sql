@@ -1,0 +1,1 @@
+{{ debezium_ddl_history(events = source('bronze', 'sources')) }}

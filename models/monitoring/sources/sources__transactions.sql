@@ -1,0 +1,1 @@
+{{ debezium_transactions(events = source('bronze', 'sources')) }}
