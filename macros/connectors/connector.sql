@@ -10,6 +10,12 @@
 {%- endmacro %}
 
 
+{#- Whether a record that no model reads is a heartbeat in a form that is not Debezium's. -#}
+{% macro _is_heartbeat_of_a_vendor() -%}
+    {{ _huawei_cdl_is_heartbeat() }}
+{%- endmacro %}
+
+
 {#- The capabilities of a connector by name: see `envelope_capabilities` for what each of them is. -#}
 {% macro debezium_connector(connector) -%}
     {%- if connector == 'postgresql' -%} {{ return(postgresql_connector()) }}

@@ -52,7 +52,7 @@ group by batch, source_table, kind, op, reject_reason
         case
             when error is not null then 'rejected'
             when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
-            when {{ _event_member('isHeartbeat') }} = 'true' or {{ _huawei_cdl_is_heartbeat() }} then 'heartbeat'
+            when {{ _event_member('isHeartbeat') }} = 'true' or {{ _is_heartbeat_of_a_vendor() }} then 'heartbeat'
             when lower({{ _event_member('op') }}) = 'm' then 'message'
             when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null then 'change_without_model'
             when {{ _event_member('status') }} in ('BEGIN', 'END') then 'transaction'
