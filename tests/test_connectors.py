@@ -10,10 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from conftest import Lakehouse, corpus
-from histories import EXPECTED, SAMPLE, History, sample_lines
-
-Record = dict[str, Any]
-Rows = list[dict[str, Any]]
+from histories import EXPECTED, SAMPLE, History, Record, sample_lines
 
 
 def test_the_sample_is_made_of_these_histories() -> None:

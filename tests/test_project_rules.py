@@ -109,7 +109,7 @@ def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> N
     for name, macro in macros.items():
         if not macro["original_file_path"].startswith("macros/connectors/"):
             code = re.sub(r"{#.*?#}", "", macro["macro_sql"], flags=re.DOTALL)
-            assert not re.search(rf"['_]({names})['_]", code), name
+            assert not re.search(rf"['\"_]({names})['\"_]", code), name
 
 
 def test_the_reasons_to_reject_are_those_that_are_documented(macros: dict[str, Node]) -> None:

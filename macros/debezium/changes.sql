@@ -178,7 +178,7 @@ from judged
 {#-
     Lateral views that parse `value` once: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
     set only if the whole value is JSON and nothing follows it, and `_corrupt`, which is set where a value does not fit its declared
-    type. What they need themselves begins with `_cut_`.
+    type. What only they need begins with `_cut_`; the caller drops it. All lateral views of a query have one name: qualify nothing by it.
 
     The schema block, most of the bytes, is first cut off unread: after the last `"payload":`. Where that was
     a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generators

@@ -8,6 +8,7 @@
         'DB2INST1.db2': [ref('stg_sources__db2'), ref('sources__db2')],
         'd.informix.informix': [ref('stg_sources__informix'), ref('sources__informix')],
         'public.opengauss': [ref('stg_sources__opengauss'), ref('sources__opengauss')],
+        'public.pgoutput': [ref('stg_sources__pgoutput'), ref('sources__pgoutput')],
         'database.spanner': [ref('stg_sources__spanner'), ref('sources__spanner')],
         'src.flattened': [ref('stg_sources__src_flattened'), ref('sources__src_flattened')],
         'src.ibmi': [ref('stg_sources__src_ibmi'), ref('sources__src_ibmi')],
