@@ -81,7 +81,8 @@ test: lint
 
 soak: $(VENV)/ready
 	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-40} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} \
-		$(BIN)/python -m pytest -o faulthandler_timeout=0 tests/test_properties.py tests/test_kills.py tests/test_fuzz.py
+		$(BIN)/python -m pytest -o faulthandler_timeout=0 \
+		tests/test_properties.py tests/test_kills.py tests/test_fuzz.py tests/test_server.py
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py

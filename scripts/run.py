@@ -4,6 +4,7 @@ With REPLAY (`make replay`) the tables that have rejected records are built anew
 """
 
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -46,6 +47,7 @@ DEMO = {
     "lindorm": "tests/events/lindorm_*.jsonl",
     "sources": "tests/events/sources.jsonl",
 }
+PROGRESS_SECONDS = 10
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 
 
@@ -240,7 +242,7 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return 0
     say(f"Building {len(chosen)} models anew …")
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say)
+        return _dbt(["run", "--full-refresh", "--select", *chosen], say, len(chosen))
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -349,7 +351,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say)
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, len(chosen))
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
@@ -384,13 +386,27 @@ def _digest(*paths: Path) -> str:
     return seen.hexdigest()[:16]
 
 
-def _dbt(arguments: list[str], say: Any) -> int:
-    """Run dbt in this process and session, and say what failed and why. Returns the number of failed models."""
+def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
+    """Run dbt in this process and session, and say what failed and why. Returns the number of failed models.
+
+    Args:
+        models: how many there are; of these it says now and then how many are done. 0: it does not.
+    """
     from dbt.cli.main import dbtRunner
+
+    numbers, told_at = itertools.count(1), time.monotonic()
+
+    def progress(event: Any) -> None:
+        nonlocal told_at
+        if event.info.name == "NodeFinished":
+            done = next(numbers)  # dbt has several threads
+            if done < models and time.monotonic() - told_at >= PROGRESS_SECONDS:
+                told_at = time.monotonic()
+                say(f"  {done} of {models} done …")
 
     # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
     where = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json", "--profiles-dir", str(PROFILES)]
-    result = dbtRunner().invoke([*arguments, *where, "--project-dir", str(PROJECT)])
+    result = dbtRunner(callbacks=[progress]).invoke([*arguments, *where, "--project-dir", str(PROJECT)])
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:

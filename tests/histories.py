@@ -333,9 +333,10 @@ def cassandra() -> History:
     """Each cell by its own time of writing; a delete wins against a write of the same time; replicas repeat each other."""
     events = History("cassandra", "cassandra", {"db": "NULL", "keyspace": "ks", "table": "cassandra"}, cells=True)
 
-    def add(op: str, id: int, time: int, file: str = "CommitLog-7-1.log", **columns: Any) -> None:
+    def add(op: str, id: int, time: int, file: str = "CommitLog-7-1.log", snapshot: str = "false", **columns: Any) -> None:
         after = {"id": id, "note": ..., "more": ..., **columns}
-        events.add(op, id, None, after, key={"id": id}, source={"ts_us": time, "file": file, "pos": 1})
+        source = {"ts_us": time, "file": file, "pos": 1, "snapshot": snapshot}
+        events.add(op, id, None, after, key={"id": id}, source=source)
 
     add("i", 1, 99, note="first", more="first")
     add("u", 1, 1000, note="new")
@@ -350,7 +351,7 @@ def cassandra() -> History:
     add("u", 3, 300, note="again")
     add("u", 4, 500, note="at the same time")
     add("d", 4, 500, note=None, more=None)
-    add("i", 5, 100, note="set", more="set")
+    add("i", 5, 100, snapshot="true", note="set", more="set")
     add("u", 5, 101, more=None)
     return events
 

@@ -86,6 +86,7 @@ def test_the_order_of_the_topic_decides_where_there_is_no_position(lakehouse: La
     flink = [History(name, "", {}) for name in ("carts", "lines")]
     for at, (op, before, after) in enumerate(
         [
+            ("r", None, {"id": 4, "note": "read"}),
             ("c", None, {"id": 1, "note": "first"}),
             ("d", {"id": 1, "note": "first"}, None),  # Flink SQL writes an update as two records
             ("c", None, {"id": 1, "note": "new"}),
@@ -105,7 +106,11 @@ def test_the_order_of_the_topic_decides_where_there_is_no_position(lakehouse: La
     for name in tables:
         assert lakehouse.rows(f"by_topic.{name}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "read again"}], name
     for events in flink:
-        assert lakehouse.rows(f"by_topic.{events.table}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "moved"}]
+        assert lakehouse.rows(f"by_topic.{events.table}", "id") == [
+            {"id": 1, "note": "new"},
+            {"id": 3, "note": "moved"},
+            {"id": 4, "note": "read"},
+        ]
     assert lakehouse.rejected("by_topic") == []
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from event_factory import created, deleted, updated
+from test_stories import Record, Rows, tell
 
 # A statement that takes every core for days, in a thread as dbt's are.
 BUSY = """
@@ -119,6 +120,40 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
     status, told = checkout.run("env", *words, "JAVA_HOME=/nonexistent", str(Path(sys.executable).parent / "dbt"), "run")
     assert status == 0 and " ERROR=0 " in told and "Warning" not in told, told
     assert checkout.rows("select id, status from shop.orders") == ["1 paid"]
+
+
+ROWS = """
+import json, sys
+from scripts.spark import session
+spark = session()
+for table in sys.argv[1:]:
+    rows = spark.sql(f"select * from stories.{table} order by id").collect()
+    print("#" + json.dumps([table, [row.asDict() for row in rows]]))
+"""
+
+
+@pytest.mark.skipif("SOAK_KILLS" not in os.environ, reason="takes minutes: make soak")
+def test_the_stories_have_their_rows_on_a_server(checkout: Checkout) -> None:
+    files = checkout.folder / "stories"
+    files.mkdir()
+
+    def run(records: list[Record]) -> None:
+        (files / f"{len([*files.iterdir()])}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        status, told = checkout.module("run", EVENTS=str(files), SYSTEM="stories")
+        assert status == 0, told
+
+    def rows_of(tables: list[str]) -> dict[str, Rows]:
+        status, told = checkout.run(sys.executable, "-c", ROWS, *tables, JAVA_HOME="/nonexistent")
+        assert status == 0, told
+        return dict(json.loads(line[1:]) for line in told.splitlines() if line.startswith("#"))
+
+    def rebuild(models: list[str]) -> None:
+        words = checkout.module("server", "env")[1].split()
+        dbt = str(Path(sys.executable).parent / "dbt")
+        status, told = checkout.run("env", *words, "JAVA_HOME=/nonexistent", dbt, "run", "--full-refresh", "--select", *models)
+        assert status == 0, told
+
+    assert tell(run, rows_of, rebuild) == {}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

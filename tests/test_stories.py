@@ -37,10 +37,16 @@ def story(told: Callable[[], Story]) -> Callable[[dict[str, Exception]], None]:
     return test
 
 
-@pytest.fixture(scope="module")
-def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
-    """What went wrong in which story, told to the end, and each table built anew from all events."""
-    lakehouse = _one_lakehouse
+def tell(
+    run: Callable[[list[Record]], None], rows_of: Callable[[list[str]], dict[str, Rows]], rebuild: Callable[[list[str]], None]
+) -> dict[str, Exception]:
+    """What went wrong in which story, told to the end, and each table built anew from all events.
+
+    Args:
+        run: lands records of the system `stories`, and builds.
+        rows_of: tables → their rows, by `id`.
+        rebuild: builds silver models anew.
+    """
     tables = {name: name.removeprefix("test_") for name in STORIES}
     running = {name: told() for name, told in STORIES.items()}
     failed: dict[str, Exception] = {}
@@ -57,14 +63,32 @@ def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
                 failed[name] = error
                 del running[name]
         if arriving:
-            lakehouse.run("stories", arriving)
-        rows |= {name: live(lakehouse, "stories", tables[name]) for name in running}
+            run(arriving)
+        found = rows_of([tables[name] for name in running])
+        rows |= {name: found[tables[name]] for name in running}
 
-    assert lakehouse.dbt("run", "--full-refresh", "--select", *(f"stories__{table}" for table in tables.values())).success
+    rebuild([f"stories__{table}" for table in tables.values()])
+    rebuilt = rows_of([*tables.values()])
     for name, table in tables.items():
-        if (rebuilt := live(lakehouse, "stories", table)) != rows[name]:
-            failed.setdefault(name, AssertionError(f"built anew from all events the table has {rebuilt} instead of {rows[name]}"))
-    yield failed
+        if rebuilt[table] != rows[name]:
+            failed.setdefault(name, AssertionError(f"built anew from all events: {rebuilt[table]} instead of {rows[name]}"))
+    return failed
+
+
+@pytest.fixture(scope="module")
+def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
+    lakehouse = _one_lakehouse
+
+    def run(records: list[Record]) -> None:
+        lakehouse.run("stories", records)
+
+    def rows_of(tables: list[str]) -> dict[str, Rows]:
+        return {table: live(lakehouse, "stories", table) for table in tables}
+
+    def rebuild(models: list[str]) -> None:
+        assert lakehouse.dbt("run", "--full-refresh", "--select", *models).success
+
+    yield tell(run, rows_of, rebuild)
     shutil.rmtree(lakehouse.project / "models")
     (lakehouse.project / "models").mkdir()
 
@@ -198,6 +222,13 @@ def test_a_session_that_keeps_reading_sees_what_another_one_commits(lakehouse: L
     lakehouse.run("watched", [updated(20, id=1, note="b")])
     seen.append([reader.sql(query).collect() for query in queries])
     assert seen == [[[(1, "a")], [(1,)]], [[(1, "b")], [(2,)]]]
+
+
+def test_a_long_build_tells_how_far_it_is(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.run.PROGRESS_SECONDS", 0)
+    lakehouse.run("progress", [created(10, id=1)])
+    told = [line for line in lakehouse.said if line.endswith(" done …")]
+    assert sorted(told) == [f"  {number} of 7 done …" for number in range(1, 7)]
 
 
 def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
