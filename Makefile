@@ -27,7 +27,7 @@ help:  ## this list
 	@echo "make docs                                   the documentation site"
 	@echo "make test                                   everything that CI runs"
 	@echo "make lint                                   the part of it that needs no Spark run"
-	@echo "make soak                                   10,000 random histories, kills at every commit, a million broken events, more (hours)"
+	@echo "make soak                                   10,000 random histories, kills at every commit, broken events, a server (hours)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"
 	@echo "make sbom                                   what the project is made of, with hashes and licences"
 	@echo "make audit                                  look the Python packages up in the database of known vulnerabilities"

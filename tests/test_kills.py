@@ -1,7 +1,7 @@
 """Commands that are killed at each of their commits, Python, Spark and all; that are interrupted; that meet; that run out of room.
 
-`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one boundary of
-each, at another one whenever the code changes.
+`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of each
+part of a story and at one of the maintenance, at others whenever the code changes.
 """
 
 import hashlib
@@ -299,12 +299,14 @@ def command(checkout: Checkout) -> Iterator[Command]:
 
 def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     chance = Random(SEED)
-    number = chance.choice([chance.randint(2, 20), chance.randint(26, 40)])  # in the first part or in the second
-    story = Story(command.checkout, number)
-    assert play(story, command, (number, chance.choice(["before", "after"]), STATEMENT, 0.0)), command.told
-    with capsys.disabled():
-        print(f"\nseed {SEED}: {killed_where(command)}")
-    finish(story, command)
+    story = Story(command.checkout, chance.randrange(1000))
+    for _ in range(PARTS):  # a run of either has more than 20 statements
+        with pytest.raises(Killed):
+            story.run(command, (chance.randint(2, 20), chance.choice(["before", "after"]), STATEMENT, 0.0))
+        with capsys.disabled():
+            print(f"\nseed {SEED}: {killed_where(command)}")
+        assert story.run_again(command), command.told
+        story.check(command)
     story.forget(command.checkout)
 
 
@@ -531,6 +533,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(small_disk: Pat
     assert command.do("run") == 1 and command.told.endswith(full), command.told
     assert "full: 2,000 new records" in command.told
     assert not re.search(r"Traceback|Exception|No space|^\s+at ", command.told, re.MULTILINE), command.told
+    command.stop()
 
     subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
     assert command.do("run") == 0, command.told

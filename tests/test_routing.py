@@ -227,7 +227,7 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
 
     built: list[str] = []
 
-    def dbt(arguments: list[str], _: Any) -> int:
+    def dbt(arguments: list[str], *_: Any) -> int:
         built.extend(arguments)
         return 0
 
