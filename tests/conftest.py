@@ -56,6 +56,8 @@ class Lakehouse:
         self.tests = ""  # the file of the test that has it
         self._owners = owners
         self._files = 0
+        self.dbt("parse", "--quiet")
+        self._parsed = (project / "target" / "partial_parse.msgpack").read_bytes()
 
     def _own(self, system: str) -> None:
         """Files of tests come in any order, and share a lakehouse or do not: none can have the system of another one."""
@@ -63,6 +65,12 @@ class Lakehouse:
         with suppress(FileExistsError), owner.open("x") as file:
             file.write(self.tests)
         assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
+
+    def forget_models(self) -> None:
+        """As before the first test: dbt reads all models with every run, and everything anew where it misses some."""
+        for folder in (self.project / "models").iterdir():
+            shutil.rmtree(folder)
+        (self.project / "target" / "partial_parse.msgpack").write_bytes(self._parsed)
 
     def land(self, system: str, records: Any) -> Any:
         """Land records (written to a new file, in their order), the file or folder at a path, or topics."""
@@ -151,11 +159,10 @@ def _one_lakehouse(project: Path, request: pytest.FixtureRequest, tmp_path_facto
 
 @pytest.fixture
 def lakehouse(_one_lakehouse: Lakehouse, request: pytest.FixtureRequest) -> Iterator[Lakehouse]:
-    """The lakehouse of all tests, with the models of this test only: dbt reads all that there are with every run."""
+    """The lakehouse of all tests, with the models of this test only."""
     _one_lakehouse.tests = request.path.name
     yield _one_lakehouse
-    for folder in (_one_lakehouse.project / "models").iterdir():
-        shutil.rmtree(folder)
+    _one_lakehouse.forget_models()
 
 
 @pytest.fixture(scope="session")

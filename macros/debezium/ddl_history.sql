@@ -127,6 +127,7 @@ from changes
     has, and how many of these have landed.
 -#}
 {% macro debezium_transactions(events) -%}
+    {%- set members = 'transaction struct<id: string>, op string, before string, after string, source map<string, string>' -%}
 with markers as (
 
     select
@@ -161,17 +162,22 @@ transactions as (
 
 landed as (
 
-    select {{ _transaction('id') }} as transaction_id, count(distinct total_order) as landed_events
+    {#- An event that is delivered again has other times, and another place in a transaction that was cut. #}
+    select
+        {{ _transaction('transaction.id') }} as transaction_id,
+        count(distinct struct(
+            key, op, before, after, to_json(map_filter(source, (name, _) -> name not in ('ts_ms', 'ts_us', 'ts_ns', 'sequence')))
+        )) as landed_events
     from (
-        select coalesce(event.payload.transaction.id, event.transaction.id) as id, coalesce(event.payload.transaction.total_order, event.transaction.total_order) as total_order
+        select key, inline(array(if(event.payload is null, struct(event.* except (payload)), event.payload)))
         from (
-            select from_json(value, 'payload struct<transaction: struct<id: string, total_order: string>>, transaction struct<id: string, total_order: string>') as event
+            select key, from_json(value, {{ literal('payload struct<' ~ members ~ '>, ' ~ members) }}) as event
             from {{ events }}
-            where value like '%"total_order":%' and value not like '%"status":%'
+            where value like '%"total_order":%'
         ) as records
     ) as numbered
-    where id is not null
-    group by {{ _transaction('id') }}
+    where transaction.id is not null
+    group by {{ _transaction('transaction.id') }}
 
 )
 
