@@ -181,17 +181,14 @@ def ibmi() -> History:
 
 
 def yashandb() -> History:
-    def place(commit: int, group: int, place_in_group: int, row: int) -> dict[str, Any]:
-        return {"position_scn": commit, "group_lsn": group, "group_offset": place_in_group, "batch_row_id": row}
+    """A row of the snapshot has an SCN and no commit; each number of the place counts more than the one after it."""
 
-    places = [
-        {"scn": "90", "position_scn": None},
-        place(99, 9, 9, 0),
-        place(99, 9, 10, 0),
-        place(99, 10, 0, 0),
-        place(100, 1, 1, 1),
-    ]
-    return history("yashandb", "yashandb", [*places, place(828249295637925888, 7, 220, 9), place(828249295637925888, 7, 220, 10)])
+    def place(commit: int, group: int, offset: int, row: int) -> dict[str, Any]:
+        return {"position_scn": commit, "group_lsn": group, "group_offset": offset, "batch_row_id": row, "scn": "98", "txId": "7"}
+
+    places: list[dict[str, Any]] = [{"scn": "98", "position_scn": 0}, place(99, 9, 9, 9), place(99, 9, 9, 10)]
+    places += [place(99, 9, 10, 0), place(99, 10, 0, 0), place(100, 1, 0, 0), place(9007199254740993, 0, 0, 0)]
+    return history("yashandb", "yashandb", places, db="", schema="APP")
 
 
 def vitess() -> History:

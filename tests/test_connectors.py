@@ -127,6 +127,7 @@ def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakeho
         ("no_scn", "oracle", {"db": "d", "schema": "s", "scn": None, "commit_scn": None}),
         ("short_lsn", "db2", {"schema": "s", "commit_lsn": "0000:0001"}),
         ("no_lsn", "informix", {"db": "d", "schema": "s", "commit_lsn": None}),
+        ("no_commit", "yashandb", {"schema": "s", "scn": "7", "position_scn": None}),
         ("no_entry", "ibmi", {"receiver": "QSQJRN0009", "sequence": None}),
         ("no_tso", "TiCDC", {"db": "d"}),
         ("bad_time", "cockroachdb", {"db": "d", "schema": "s", "ts_hlc": "yesterday"}),

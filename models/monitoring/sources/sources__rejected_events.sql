@@ -14,7 +14,7 @@
         'src.ibmi': [ref('stg_sources__src_ibmi'), ref('sources__src_ibmi')],
         'test.ticdc': [ref('stg_sources__ticdc'), ref('sources__ticdc')],
         'commerce.vitess': [ref('stg_sources__vitess'), ref('sources__vitess')],
-        's.yashandb': [ref('stg_sources__yashandb'), ref('sources__yashandb')],
+        'APP.yashandb': [ref('stg_sources__yashandb'), ref('sources__yashandb')],
         'public.yboutput': [ref('stg_sources__yboutput'), ref('sources__yboutput')],
         'public.yugabytedb': [ref('stg_sources__yugabytedb'), ref('sources__yugabytedb')],
     },

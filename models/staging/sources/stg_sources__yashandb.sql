@@ -2,7 +2,7 @@
     events = source('bronze', 'sources'),
     topics = ['src.yashandb'],
     connector = 'yashandb',
-    table = ['s', 'yashandb'],
+    table = ['APP', 'yashandb'],
     keys = ['id'],
     columns = {
         'id': 'int64',
