@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import shlex
 import sys
 import threading
 import time
@@ -48,7 +49,7 @@ DEMO = {
     "sources": "tests/events/sources.jsonl",
 }
 PROGRESS_SECONDS = 10
-DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
+DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}, "sources": {"carts": ["id"], "lines": ["id"]}}  # their messages have none
 
 
 @dataclass
@@ -63,17 +64,22 @@ class Request:
 
 
 def parse_keys(text: str) -> dict[str, list[str]]:
-    """`orders=id order_lines=order_id,line` as table → key columns.
+    """`orders=id "Gift Boxes=Box Id,line"` as table → key columns; a part with spaces is quoted.
 
     Raises:
-        LakehouseError: a part is not of the form table=column[,column].
+        LakehouseError: a part is not of the form table=column[,column], or a quote is not closed.
     """
+    parts = shlex.shlex(text, posix=True)
+    parts.whitespace_split, parts.escape, parts.commenters = True, "", ""
     keys = {}
-    for part in text.split():
-        table, equals, columns = part.partition("=")
-        if not (table and equals and columns):
-            raise LakehouseError(f"KEYS={text!r}: {part!r} is not of the form table=column or table=column,column.")
-        keys[table] = columns.split(",")
+    try:
+        for part in parts:
+            table, equals, columns = part.partition("=")
+            if not (table and equals and columns):
+                raise LakehouseError(f"KEYS={text!r}: {part!r} is not of the form table=column or table=column,column.")
+            keys[table] = columns.split(",")
+    except ValueError:
+        raise LakehouseError(f"KEYS={text!r}: a quote is not closed. Names with one are put in quotes of the other kind.") from None
     return keys
 
 

@@ -37,6 +37,8 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
+# Type in a schema block → how the types begin that DDL records may tell it to be.
+NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes")}
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
@@ -475,14 +477,21 @@ def _tables(
 def _type_from_ddl(
     tables: dict[tuple[str, ...], TableSeen], rows: dict[tuple[str, ...], list[dict[str, Any]]], ddl: dict[tuple[str, ...], Any]
 ) -> None:
-    """Give the tables without a schema block the columns and the key that their DDL records tell."""
+    """Give tables without a schema block the columns and the key that their DDL records tell, and others what it leaves open."""
     with_ddl = {
         identity: (ddl[identity], rows.get(identity, []))
         for identity, table in tables.items()
-        if not table.columns and identity in ddl and table.connector in ("mysql", "mariadb", "ticdc")  # whose types are known
+        if identity in ddl and table.connector in ("mysql", "mariadb", "ticdc")  # whose types are known
     }
     for identity, typed in types_of_ddl(with_ddl).items():
         table = tables[identity]
+        if table.columns:
+            more = {name: typed.columns.get(name, "") for name, kind in table.columns.items()}
+            more = {name: kind for name, kind in more.items() if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))}
+            table.columns |= more
+            doubts = {setting: [name for name in names if name in more] for setting, names in typed.doubts.items()}
+            table.doubts = {setting: names for setting, names in doubts.items() if names}
+            continue
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity])
         settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
         table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import REPOSITORY
 
 Node = dict[str, Any]
@@ -104,6 +105,21 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
         assert {row["connector"] for row in csv.DictReader(seed)} == names
 
 
+def test_every_connector_has_a_table_in_the_sample_and_a_unit_test_of_its_position(macros: dict[str, Node]) -> None:
+    models = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "models" / "staging").rglob("stg_*.sql")}
+    connector_of = {name: found[1] for name, text in models.items() if (found := re.search(r"connector = '(\w+)'", text))}
+    names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
+    assert set(connector_of.values()) == names
+    tests = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (REPOSITORY / "models" / "unit_tests").glob("*.yml")]
+    positions = {
+        connector_of[test["model"]]
+        for one in tests
+        for test in one["unit_tests"]
+        if any("_cdc_position" in row for row in test["expect"]["rows"]) and test["model"] in connector_of
+    }
+    assert positions == names
+
+
 def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:
     names = "|".join(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
     for name, macro in macros.items():
@@ -153,8 +169,11 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
     for name, model in models.items():
         reads = model["depends_on"]["nodes"]
         system = model["fqn"][2]
+        is_routed = "routed = true" in model["raw_code"]
         below = {
-            "staging": [f"source.debezium_lakehouse.bronze.{system}"],
+            "staging": [
+                f"model.debezium_lakehouse.{system}__events" if is_routed else f"source.debezium_lakehouse.bronze.{system}"
+            ],
             "silver": [f"model.debezium_lakehouse.stg_{name}"],
             "live": [f"model.debezium_lakehouse.{name.removeprefix('live_')}"],
         }
@@ -166,7 +185,7 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
             tables = {
                 f"model.debezium_lakehouse.{other}"
                 for other in (*layer(models, "staging"), *layer(models, "silver"))
-                if other.startswith((f"stg_{system}__", f"{system}__"))
+                if other.startswith((f"stg_{system}__", f"{system}__")) and not other.endswith("__events")
             }
             assert set(reads) == tables | {f"source.debezium_lakehouse.bronze.{system}"}, name
 
@@ -199,7 +218,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         kind = model["fqn"][1]
         assert model["description"].strip(), name
         assert all(column["description"].strip() for column in model["columns"].values()), name
-        if kind == "monitoring":
+        if kind == "monitoring" or name.endswith("__events"):
             continue
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])

@@ -244,6 +244,28 @@ def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types
         assert list(table.doubts) == ([name] if "." in name else []), name
 
 
+def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records() -> None:
+    """Unsigned numbers, and what is sent as text; a column that the DDL has otherwise stays what the schema block says."""
+    from scripts.scaffold import _tables
+
+    told = {"huge": "BIGINT UNSIGNED", "big": "BIGINT", "price": "DECIMAL", "hash": "BLOB", "words": "VARCHAR", "at": "DATETIME"}
+    described = {"huge": "int64", "big": "int64", "price": "string", "hash": "string", "words": "string", "at": "string"}
+    row = {"huge": -1, "big": -1, "price": "1.50", "hash": "deadbeef00112233", "words": "deadbeef", "at": "x"}
+    columns = [{"name": name, "typeName": kind, "length": 8, "scale": 2} for name, kind in told.items()]
+    change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": [], "columns": columns}}
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": "t"}
+    fields = [{"type": kind, "optional": True, "field": name} for name, kind in described.items()]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    ddl = {"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}
+    values = [ddl, {"schema": schema, "payload": {"op": "c", "source": source, "after": row}}]
+    (table,) = _tables([("t", json.dumps(value), None) for value in values], None, "s", set())
+    assert table.columns == {
+        **{"huge": "uint64", "big": "int64", "price": "DecimalText(8,2)"},
+        **{"hash": "bytes_hex", "words": "string", "at": "string"},
+    }
+    assert not table.doubts and table.types_from == "schema block"
+
+
 def test_columns_that_no_value_tells_of_are_named_and_values_that_look_otherwise_later(lakehouse: Lakehouse) -> None:
     told = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": 6}]
     change = {"type": "CREATE", "id": '"shop"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": told}}

@@ -12,7 +12,7 @@
         'left_out': 'unset',
         'updates_parts_of_collections': true,
         'splits_key_changes': true,
-        'reject': "when lower(_event.payload.op) = 'r' then 'range_delete'",
+        'reject': "when lower(_event.payload.op) = 'r' then 'range_delete' || ': delete row by row'",
     })) }}
 {%- endmacro %}
 

@@ -5,7 +5,7 @@
             'connector', 'origin', 'db', 'schema', 'table', 'database_name', 'schema_name', 'table_name', 'snapshot', 'ts_ms', 'ts_ns',
             'mvcc_timestamp', 'ts_hlc',
         ],
-        'fields': ['transaction: struct<id: string>', 'ts_ns: string'],
+        'fields': ['transaction: struct<id: string>', 'ts_ns: string', 'resolved: string'],
         'position': _cockroachdb_position(),
         'table': [
             'coalesce(_event.payload.source.database_name, _event.payload.source.db)',
@@ -14,6 +14,7 @@
         ],
         'changed_at': _cockroachdb_changed_at(),
         'key': 'key',
+        'kind': 'when _op is null and _event.payload.resolved is not null then \'heartbeat\'',
     })) }}
 {%- endmacro %}
 

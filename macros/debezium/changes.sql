@@ -484,7 +484,7 @@ from judged
         {%- endif %}
         {%- set collections = _collections(names, types) %}
         {%- if c.updates_parts_of_collections and collections %}
-        when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update'
+        when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update' || ': the column has to be frozen'
         {%- endif %}
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'

@@ -3,10 +3,12 @@
 {{ debezium_event_counts(
     events = source('bronze', 'sources'),
     tables = {
+        'd.carts': [ref('stg_sources__carts'), ref('sources__carts')],
         'ks.cassandra': [ref('stg_sources__cassandra'), ref('sources__cassandra')],
         'd.public.cockroachdb': [ref('stg_sources__cockroachdb'), ref('sources__cockroachdb')],
         'DB2INST1.db2': [ref('stg_sources__db2'), ref('sources__db2')],
         'd.informix.informix': [ref('stg_sources__informix'), ref('sources__informix')],
+        'd.lines': [ref('stg_sources__lines'), ref('sources__lines')],
         'public.opengauss': [ref('stg_sources__opengauss'), ref('sources__opengauss')],
         'public.pgoutput': [ref('stg_sources__pgoutput'), ref('sources__pgoutput')],
         'database.spanner': [ref('stg_sources__spanner'), ref('sources__spanner')],

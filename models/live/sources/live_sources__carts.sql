@@ -1,0 +1,3 @@
+{{ config(schema = 'sources', alias = 'carts') }}
+
+{{ debezium_live(silver = ref('sources__carts')) }}

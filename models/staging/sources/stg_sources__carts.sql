@@ -1,0 +1,12 @@
+{{ debezium_changes(
+    events = ref('sources__events'),
+    topics = ['flink'],
+    connector = 'generic',
+    table = ['d', 'carts'],
+    keys = ['id'],
+    columns = {
+        'id': 'int64',
+        'note': 'string',
+    },
+    routed = true,
+) }}
