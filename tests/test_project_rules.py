@@ -169,11 +169,11 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
     for name, model in models.items():
         reads = model["depends_on"]["nodes"]
         system = model["fqn"][2]
-        is_routed = "routed = true" in model["raw_code"]
+        records = f"source.debezium_lakehouse.bronze.{system}"
+        if "routed = true" in model["raw_code"]:
+            records = f"model.debezium_lakehouse.{system}__events"
         below = {
-            "staging": [
-                f"model.debezium_lakehouse.{system}__events" if is_routed else f"source.debezium_lakehouse.bronze.{system}"
-            ],
+            "staging": [records],
             "silver": [f"model.debezium_lakehouse.stg_{name}"],
             "live": [f"model.debezium_lakehouse.{name.removeprefix('live_')}"],
         }
