@@ -37,7 +37,7 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
-# Type in a schema block → how the types begin that DDL records may tell it to be.
+# Type in a schema block → how the types begin that it may stand for; DDL records tell.
 NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes")}
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
@@ -593,7 +593,11 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
     if seen.types_from == "schema block":
-        changed = [name for name, kind in seen.columns.items() if name in table.columns and table.columns[name] != kind]
+        changed = [
+            name
+            for name, kind in seen.columns.items()
+            if table.columns.get(name, kind) != kind and not table.columns[name].startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+        ]
     for name in changed:
         done.notes.append(
             f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "

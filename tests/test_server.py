@@ -114,8 +114,16 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
     assert "2 new records" in checkout.land(created(10, id=1, status="new"), created(11, id=2, status="new"))
     told = checkout.land()
     assert "0 new records" in told and "Nothing new to build." in told
+    events = checkout.folder / "other.jsonl"
+    events.write_text(json.dumps(created(10, id=7, status="at once")) + "\n")
+    at_once = checkout.start(sys.executable, "-m", "scripts.run", JAVA_HOME="/nonexistent", EVENTS=str(events), SYSTEM="other")
     checkout.land(updated(20, id=1, status="paid"), deleted(21, id=2))
-    assert checkout.rows("select id, status from shop.orders") == ["1 paid"]
+    out, err = at_once.communicate(timeout=900)
+    assert at_once.returncode == 0 and "1 new records" in out, out + err
+    assert checkout.rows("select id, status from shop.orders union all select id, status from other.orders") == [
+        "1 paid",
+        "7 at once",
+    ]
 
     words = checkout.module("server", "env")[1].split()
     status, told = checkout.run("env", *words, "JAVA_HOME=/nonexistent", str(Path(sys.executable).parent / "dbt"), "run")

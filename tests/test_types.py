@@ -65,6 +65,7 @@ COLUMNS: dict[str, Column] = {
     "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", []),
     "any_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": 3, "value": "MDk="}, "12.345", []),
     "decimal_string": ("string", None, None, "-123.45", "-123.45", ["1234567.89", "0.123", "1e3", "NaN"]),
+    "decimal_wide_string": ("string", None, None, "9" * 63 + ".99", "9" * 63 + ".99", ["many", "1e3", ""]),
     "decimal_double": ("double", None, None, 123.45, "123.45", []),
     # bigint.unsigned.handling.mode
     "unsigned_precise": ("bytes", CONNECT + "Decimal", decimal(20, 0), unscaled(2**64 - 1), "18446744073709551615", []),
@@ -116,6 +117,7 @@ COLUMNS: dict[str, Column] = {
 # What a schema block cannot tell, and is declared by hand.
 DECLARED = {
     "decimal_string": "DecimalText(8,2)",
+    "decimal_wide_string": "DecimalText(65,2)",
     "binary_base64": "bytes",
     "binary_base64_url": "bytes_url",
     "binary_hex": "bytes_hex",
@@ -264,6 +266,23 @@ def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records() -> None:
         **{"hash": "bytes_hex", "words": "string", "at": "string"},
     }
     assert not table.doubts and table.types_from == "schema block"
+
+
+def test_a_column_of_another_type_in_the_schema_block_is_told(lakehouse: Lakehouse) -> None:
+    """But not one whose declaration says more than a schema block can."""
+
+    def described(lsn: int, **kinds: str) -> dict[str, Any]:
+        fields = [{"type": kind, "optional": True, "field": name} for name, kind in {"id": "int32", **kinds}.items()]
+        schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+        record = event("c", lsn, {"id": lsn, **dict.fromkeys(kinds)})
+        return {**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})}
+
+    lakehouse.run("retyped", [described(1, price="int32", huge="int64")])
+    model = lakehouse.project / "models" / "staging" / "retyped" / "stg_retyped__orders.sql"
+    model.write_text(model.read_text().replace("'huge': 'int64'", "'huge': 'uint64'"))
+    lakehouse.land("retyped", [described(2, price="string", huge="int64")])
+    (told,) = [note for note in lakehouse.scaffold("retyped").notes if "is declared" in note]
+    assert "public.orders: column price is declared int32, new events have string; events that do not fit are rejected." in told
 
 
 def test_columns_that_no_value_tells_of_are_named_and_values_that_look_otherwise_later(lakehouse: Lakehouse) -> None:

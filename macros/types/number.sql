@@ -87,7 +87,7 @@
 {#- The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. -#}
 {% macro _decimal(text, precision, scale) -%}
     {%- if precision > 38 -%}
-        {{ text }}
+        {{ let(text, 't', "if(t rlike '^-?[0-9]+([.][0-9]+)?$', t, null)") }}
     {%- else -%}
         {{ let(text, 't', "if(t rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(t as decimal(" ~ precision ~ ", " ~ scale ~ ")), null)") }}
     {%- endif -%}
