@@ -846,6 +846,7 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "database_name": "Database of the statement.",
             "schema_name": "Schema of the statement.",
             "table_name": "Table of the change, or of the statement where no change of a table is told.",
+            "renamed_from": "The name that the table had before the statement, where that renames it.",
             "kind": "The statement's first words, such as `ALTER TABLE`.",
             "ddl": "The statement.",
             "table_change": "What became of the table: `CREATE`, `ALTER` or `DROP`.",

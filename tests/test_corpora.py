@@ -336,6 +336,7 @@ def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
             "table_name": "table",
         }.items():
             assert row[ours] == result[theirs], (result["kind"], ours)
+        assert row["renamed_from"] == result.get("renamed_from"), result["ddl"]
         assert row["primary_key"] == result["primaryKey"]
         told = [{name: column[name] for name in result["columns"][0]} for column in row["columns"] or []]
         assert told == [{name: column.get(name) for name in result["columns"][0]} for column in result["columns"]]

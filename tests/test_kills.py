@@ -393,7 +393,7 @@ def test_tables_compacted_and_expired_at_any_time_go_on(command: Command, capsys
     passed = len(command.passed)
     kills: list[At] = [(chance.randint(1, passed), chance.choice(["before", "after"]), "call", 0.0)]
     if SOAK:
-        kills = [(number, when, "call", 0.0) for number in range(1, passed + 1) for when in ("before", "after")]
+        kills = [(number, "before", "call", 0.0) for number in range(1, passed + 1)] + [(passed, "after", "call", 0.0)]
         kills += [(chance.randint(1, passed), "during", "call", chance.random() / 4) for _ in range(SOAK // 2)]
     for at in kills:
         with suppress(Killed):

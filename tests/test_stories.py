@@ -404,6 +404,30 @@ def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lak
     assert lakehouse.rejected("paid") == []
 
 
+def test_renamed_tables_are_told_with_their_old_names(lakehouse: Lakehouse) -> None:
+    statements: dict[str, list[str]] = {
+        "rename table `a b` to d.`c``d`, d.x to y": ['"d"."c``d"', '"d"."y"'],
+        "ALTER TABLE p RENAME AS q": ['"d"."p","d"."q"'],
+        "ALTER TABLE `r` ADD n INT, RENAME TO `s`": ['"d"."s"'],
+        "ALTER TABLE t RENAME COLUMN u TO t": ['"d"."t"'],
+        "ALTER TABLE v ADD rename_to INT": ['"d"."v"'],
+    }
+    lakehouse.run(
+        "renamed",
+        [
+            {
+                "topic": "s",
+                "offset": offset,
+                "value": json.dumps({"ddl": ddl, "tableChanges": [{"type": "ALTER", "id": id} for id in ids]}),
+            }
+            for offset, (ddl, ids) in enumerate(statements.items())
+        ]
+        + [created(10, id=1)],
+    )
+    found = lakehouse.sql("select table_name, renamed_from from monitoring.renamed__ddl_history order by 1")
+    assert found == [("c``d", "a b"), ("q", "p"), ("s", "r"), ("t", None), ("v", None), ("y", "x")]
+
+
 def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehouse) -> None:
     def other(topic: str, offset: int, value: str | None) -> dict[str, object]:
         place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "headers": [], "key": None}

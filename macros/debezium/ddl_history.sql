@@ -17,6 +17,11 @@
     {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.`"(;]+)' -%}
     {%- set statement = '(?is)^(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
     {%- set object = statement ~ '\\s+(?:if\\s+(?:not\\s+)?exists\\s+)?' ~ name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
+    {%- set object_name -%}
+        trim('`"' from coalesce(
+            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 4), ''), nullif(regexp_extract(record.ddl, {{ literal(object) }}, 3), '')
+        ))
+    {%- endset -%}
 with parsed as (
 
     select
@@ -54,7 +59,15 @@ records as (
 
 changes as (
 
-    select records.*, coalesce(record.position, record.source) as place, number, change
+    select
+        records.*,
+        coalesce(record.position, record.source) as place,
+        number,
+        change,
+        coalesce(
+            element_at(regexp_extract_all(change.id, '"((?:[^"]|"")*)"', 1), -1),
+            if(lower(regexp_extract(record.ddl, {{ literal(statement) }}, 2)) = 'table', {{ object_name }}, null)
+        ) as table_name
     from records lateral view outer posexplode(record.tableChanges) as number, change
     where record.ddl is not null or record.tableChanges is not null
 
@@ -64,12 +77,15 @@ select
     coalesce(record.source['server'], record.source['name']) as server,
     record.databaseName as database_name,
     record.schemaName as schema_name,
+    table_name,
     coalesce(
-        element_at(regexp_extract_all(change.id, '"((?:[^"]|"")*)"', 1), -1),
-        if(lower(regexp_extract(record.ddl, {{ literal(statement) }}, 2)) = 'table', trim('`"' from coalesce(
-            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 4), ''), nullif(regexp_extract(record.ddl, {{ literal(object) }}, 3), '')
-        )), null)
-    ) as table_name,
+        nullif(regexp_extract(change.id, '"((?:[^"]|"")*)"\\s*,', 1), ''),
+        if(
+            record.ddl rlike '(?is)^\\W*alter\\s+table\\b.*\\brename\\s+(to|as)\\b',
+            nullif({{ object_name }}, table_name),
+            get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
+        )
+    ) as renamed_from,
     upper(coalesce(
         nullif(
             trim(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1), regexp_extract(record.ddl, {{ literal(statement) }}, 2))), ''
@@ -95,6 +111,23 @@ select
     batch
 from changes
 
+{%- endmacro %}
+
+
+{#- The pairs of `old` and `new` names of tables in a statement RENAME TABLE a TO b, c TO d. -#}
+{% macro _renamed_tables(ddl, name) -%}
+    {%- set table = name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
+    {%- set pair = literal('(?is)' ~ table ~ '\\s+to\\s+' ~ table) -%}
+    transform(
+        if({{ ddl }} rlike '(?is)\\brename\\s+table\\b', arrays_zip(
+            {%- for part in range(1, 5) %}
+            regexp_extract_all({{ ddl }}, {{ pair }}, {{ part }}){{ ',' if not loop.last }}
+            {%- endfor %}
+        ), null),
+        n -> named_struct(
+            'old', trim('`"' from coalesce(nullif(n.`1`, ''), n.`0`)), 'new', trim('`"' from coalesce(nullif(n.`3`, ''), n.`2`))
+        )
+    )
 {%- endmacro %}
 
 
@@ -166,7 +199,7 @@ landed as (
     select
         {{ _transaction('transaction.id') }} as transaction_id,
         count(distinct struct(
-            key, op, before, after, to_json(map_filter(source, (name, _) -> name not in ('ts_ms', 'ts_us', 'ts_ns', 'sequence')))
+            key, op, before, after, to_json(map_filter(source, (name, text) -> name not in ('ts_ms', 'ts_us', 'ts_ns', 'sequence')))
         )) as landed_events
     from (
         select key, inline(array(if(event.payload is null, struct(event.* except (payload)), event.payload)))
