@@ -458,7 +458,7 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
             if before and taken.digest == before.hexdigest():
                 text = before
             else:
-                landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is read again")
+                landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is landed again")
                 taken = Taken()
         if not taken.bytes and digest in known:
             original, as_taken = known[digest]

@@ -37,8 +37,8 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
-# Type in a schema block → how the types begin that it may stand for; DDL records tell.
-NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes")}
+# Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
+NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
@@ -153,8 +153,14 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
         told = " and by ".join(", ".join(key) for key in known + other)
         raise LakehouseError(
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
-            f"instance KEYS='{seen.name}={','.join(other[-1])}'; a table whose key changes is built anew."
+            f"instance KEYS={_key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
         )
+
+
+def _key_argument(table: str, columns: list[str]) -> str:
+    """What to give as KEYS in a shell. Names with spaces are quoted once more."""
+    part = f"{table}={','.join(columns)}"
+    return f"""'"{part}"'""" if " " in part else f"'{part}'"
 
 
 def _name_shards(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], servers: str | None) -> list[str]:
@@ -486,11 +492,11 @@ def _type_from_ddl(
     for identity, typed in types_of_ddl(with_ddl).items():
         table = tables[identity]
         if table.columns:
-            more = {name: typed.columns.get(name, "") for name, kind in table.columns.items()}
-            more = {name: kind for name, kind in more.items() if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))}
-            table.columns |= more
-            doubts = {setting: [name for name in names if name in more] for setting, names in typed.doubts.items()}
-            table.doubts = {setting: names for setting, names in doubts.items() if names}
+            doubtful = {name for names in typed.doubts.values() for name in names}
+            told = {name: kind for name, kind in typed.columns.items() if name in table.columns and name not in doubtful}
+            table.columns |= {
+                name: kind for name, kind in told.items() if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
+            }
             continue
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity])
         settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
@@ -598,10 +604,12 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
             for name, kind in seen.columns.items()
             if table.columns.get(name, kind) != kind and not table.columns[name].startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
         ]
+    misread = "values of 2^63 and above are read as negative"
     for name in changed:
         done.notes.append(
             f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "
-            f"events that do not fit are rejected. Change the declaration and rebuild with --full-refresh to take them."
+            f"{misread if seen.columns[name] == 'uint64' else 'events that do not fit are rejected'}. "
+            "Change the declaration and rebuild with --full-refresh to take them."
         )
     for name, kinds in seen.unlike.items():
         if table.columns.get(name) in kinds and is_untouched(system, declared, models):
@@ -612,8 +620,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     keys = wanted or table.keys
     topics = table.topics | seen.topics
     if other_keys and not keys:
-        told = ",".join(other_keys[0])
-        done.notes.append(f"{table.name}: its messages have a key now; KEYS='{table.name}={told}' makes the change log a table")
+        told = _key_argument(table.name, other_keys[0])
+        done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
     if seen.servers != table.servers:
         table.servers = seen.servers

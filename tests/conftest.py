@@ -67,7 +67,7 @@ class Lakehouse:
         assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
 
     def forget_models(self) -> None:
-        """As before the first test: dbt reads all models with every run, and everything anew where it misses some."""
+        """As before the first test: dbt parses all models with every run, and everything anew when one is gone."""
         for folder in (self.project / "models").iterdir():
             shutil.rmtree(folder)
         (self.project / "target" / "partial_parse.msgpack").write_bytes(self._parsed)

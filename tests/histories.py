@@ -190,7 +190,7 @@ def yashandb() -> History:
         return {"position_scn": commit, "group_lsn": group, "group_offset": offset, "batch_row_id": row, "scn": "98", "txId": "7"}
 
     places: list[dict[str, Any]] = [{"scn": "98", "position_scn": 0}, place(99, 9, 9, 9), place(99, 9, 9, 10)]
-    places += [place(99, 9, 10, 0), place(99, 10, 0, 0), place(100, 1, 0, 0), place(9007199254740993, 0, 0, 0)]
+    places += [place(99, 9, 10, 0), place(99, 10, 0, 0), place(9007199254740993, 0, 0, 9), place(9007199254740993, 0, 0, 10)]
     return history("yashandb", "yashandb", places, db="", schema="APP")
 
 

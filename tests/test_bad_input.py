@@ -187,7 +187,7 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     assert land(lakehouse, "files", path) == loader.Landed(
         records=1,
         batches=[6],
-        notes=[f"{path}: the file was replaced since it was landed; all of it is read again"],
+        notes=[f"{path}: the file was replaced since it was landed; all of it is landed again"],
     )
     assert [json.loads(value)["n"] for value in bronze(lakehouse, "files", "value")] == [
         0,
@@ -230,7 +230,7 @@ def test_an_edit_in_the_middle_of_a_large_file_is_seen_and_files_with_the_same_e
     assert land(lakehouse, "large", path).records == 200
     path.write_text(changed(100, "m"))  # as long as before, and changed in the middle
     os.utime(path, (1, 1))
-    assert land(lakehouse, "large", path).notes == [f"{path}: the file was replaced since it was landed; all of it is read again"]
+    assert land(lakehouse, "large", path).notes == [f"{path}: the file was replaced since it was landed; all of it is landed again"]
     other.write_text(changed(100, "o"))
     assert land(lakehouse, "large", tmp_path).notes == []
     with path.open("w") as file:  # changed in the middle, and longer

@@ -406,14 +406,14 @@ def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lak
 
 def test_renamed_tables_are_told_with_their_old_names(lakehouse: Lakehouse) -> None:
     statements: dict[str, list[str]] = {
-        "rename table `a b` to d.`c``d`, d.x to y": ['"d"."c``d"', '"d"."y"'],
+        "rename table `a b` to d.`c d`, m to n,d.x wait 10 to y": ['"d"."c d"', '"d"."n"', '"d"."y"'],
         "ALTER TABLE p RENAME AS q": ['"d"."p","d"."q"'],
-        "ALTER TABLE `r` ADD n INT, RENAME TO `s`": ['"d"."s"'],
+        "/* moved */ ALTER TABLE `r` ADD n INT, RENAME `s`": ['"d"."s"'],
         "ALTER TABLE t RENAME COLUMN u TO t": ['"d"."t"'],
         "ALTER TABLE v ADD rename_to INT": ['"d"."v"'],
     }
     lakehouse.run(
-        "renamed",
+        "renamed_tables",
         [
             {
                 "topic": "s",
@@ -424,8 +424,8 @@ def test_renamed_tables_are_told_with_their_old_names(lakehouse: Lakehouse) -> N
         ]
         + [created(10, id=1)],
     )
-    found = lakehouse.sql("select table_name, renamed_from from monitoring.renamed__ddl_history order by 1")
-    assert found == [("c``d", "a b"), ("q", "p"), ("s", "r"), ("t", None), ("v", None), ("y", "x")]
+    found = lakehouse.sql("select table_name, renamed_from from monitoring.renamed_tables__ddl_history order by 1")
+    assert found == [("c d", "a b"), ("n", "m"), ("q", "p"), ("s", "r"), ("t", None), ("v", None), ("y", "x")]
 
 
 def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehouse) -> None:
@@ -434,6 +434,7 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
         return {**place, "value": value}
 
     heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
+    resolved = other("feed", 1, '{"payload": {"resolved": "1747243394200039011.0000000000"}}')  # of CockroachDB
     ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
     in_binlog = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
     places: dict[int, dict[str, object]] = {offset: {"file": file, "pos": pos} for offset, (file, pos) in in_binlog.items()}
@@ -452,13 +453,15 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
     notification = other("notes", 1, '{"id":"a","aggregate_type":"Initial Snapshot","type":"STARTED","additional_data":{}}')
     nothing = other("all.unknown", 1, '{"hello":1}')
     message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
-    lakehouse.run("all", [created(10, id=1, note="a"), heartbeat, ddl, no_statement, *in_log, notification, nothing, message])
+    lakehouse.run(
+        "all", [created(10, id=1, note="a"), heartbeat, resolved, ddl, no_statement, *in_log, notification, nothing, message]
+    )
     lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
 
     query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
     assert lakehouse.sql(query) == [
         (None, "ddl", 15),
-        (None, "heartbeat", 1),
+        (None, "heartbeat", 2),
         (None, "message", 1),
         (None, "notification", 1),
         (None, "unrecognised", 1),

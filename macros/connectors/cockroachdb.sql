@@ -14,8 +14,14 @@
         ],
         'changed_at': _cockroachdb_changed_at(),
         'key': 'key',
-        'kind': 'when _op is null and _event.payload.resolved is not null then \'heartbeat\'',
+        'kind': 'when _op is null and ' ~ _cockroachdb_is_resolved('_event.payload.resolved') ~ " then 'heartbeat'",
     })) }}
+{%- endmacro %}
+
+
+{#- A time up to which all changes have been sent. -#}
+{% macro _cockroachdb_is_resolved(resolved) -%}
+    {{ return("coalesce(" ~ resolved ~ " rlike '^[0-9]+[.][0-9]+$', false)") }}
 {%- endmacro %}
 
 

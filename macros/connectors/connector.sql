@@ -12,7 +12,7 @@
 
 {#- Whether a record that no model reads is a heartbeat in a form that is not Debezium's. -#}
 {% macro _is_heartbeat_of_a_vendor() -%}
-    {{ _huawei_cdl_is_heartbeat() }}
+    {{ _huawei_cdl_is_heartbeat() }} or {{ _cockroachdb_is_resolved(_event_member('resolved')) }}
 {%- endmacro %}
 
 

@@ -14,7 +14,7 @@
         optional boolean, autoIncremented boolean, generated boolean, hasDefaultValue boolean, defaultValueExpression string,
         enumValues array<string>, comment string>>>>>
     {%- endset -%}
-    {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.`"(;]+)' -%}
+    {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.,`"(;]+)' -%}
     {%- set statement = '(?is)^(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
     {%- set object = statement ~ '\\s+(?:if\\s+(?:not\\s+)?exists\\s+)?' ~ name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
     {%- set object_name -%}
@@ -81,8 +81,8 @@ select
     coalesce(
         nullif(regexp_extract(change.id, '"((?:[^"]|"")*)"\\s*,', 1), ''),
         if(
-            record.ddl rlike '(?is)^\\W*alter\\s+table\\b.*\\brename\\s+(to|as)\\b',
-            nullif({{ object_name }}, table_name),
+            lower(regexp_extract(record.ddl, {{ literal(statement) }}, 1)) = 'alter',
+            if(record.ddl rlike '(?is)\\brename\\s+(?!column\\b|index\\b|key\\b|constraint\\b)', nullif({{ object_name }}, table_name), null),
             get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
         )
     ) as renamed_from,
@@ -117,7 +117,7 @@ from changes
 {#- The pairs of `old` and `new` names of tables in a statement RENAME TABLE a TO b, c TO d. -#}
 {% macro _renamed_tables(ddl, name) -%}
     {%- set table = name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
-    {%- set pair = literal('(?is)' ~ table ~ '\\s+to\\s+' ~ table) -%}
+    {%- set pair = literal('(?is)' ~ table ~ '(?:\\s+wait\\s+\\d+|\\s+nowait)?\\s+to\\s+' ~ table) -%}
     transform(
         if({{ ddl }} rlike '(?is)\\brename\\s+table\\b', arrays_zip(
             {%- for part in range(1, 5) %}
@@ -160,7 +160,10 @@ from changes
     has, and how many of these have landed.
 -#}
 {% macro debezium_transactions(events) -%}
-    {%- set members = 'transaction struct<id: string>, op string, before string, after string, source map<string, string>' -%}
+    {%- set members -%}
+        transaction struct<id: string, total_order: string>, op string, before string, after string, updateDescription string,
+        source map<string, string>
+    {%- endset -%}
 with markers as (
 
     select
@@ -195,16 +198,23 @@ transactions as (
 
 landed as (
 
-    {#- An event that is delivered again has other times, and another place in a transaction that was cut. #}
+    {#-
+        An event that is delivered again has other times, and in a transaction that was cut another number; equal rows of a table without
+        a key may share everything but the number.
+    #}
     select
         {{ _transaction('transaction.id') }} as transaction_id,
-        count(distinct struct(
-            key, op, before, after, to_json(map_filter(source, (name, text) -> name not in ('ts_ms', 'ts_us', 'ts_ns', 'sequence')))
-        )) as landed_events
+        greatest(count(distinct transaction.total_order), count(distinct struct(
+            topic, key, op, before, after, updateDescription,
+            to_json(map_filter(source, (name, text) -> not (
+                name in ('version', 'ts_ms', 'ts_us', 'ts_ns', 'xmin', 'read_at_timestamp', 'low_watermark')
+                or name = 'sequence' and startswith(text, '[')
+            )))
+        ))) as landed_events
     from (
-        select key, inline(array(if(event.payload is null, struct(event.* except (payload)), event.payload)))
+        select topic, key, inline(array(if(event.payload is null, struct(event.* except (payload)), event.payload)))
         from (
-            select key, from_json(value, {{ literal('payload struct<' ~ members ~ '>, ' ~ members) }}) as event
+            select topic, key, from_json(value, {{ literal('payload struct<' ~ members ~ '>, ' ~ members) }}) as event
             from {{ events }}
             where value like '%"total_order":%'
         ) as records

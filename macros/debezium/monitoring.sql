@@ -69,7 +69,7 @@ group by batch, source_table, kind, op, reject_reason
     from (
         {%- set members -%}
             op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string, aggregate_type string,
-            ts_ms string, isHeartbeat string, message_version string, OPERATION string
+            ts_ms string, isHeartbeat string, message_version string, OPERATION string, resolved string
         {%- endset %}
         select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
         from {{ events }}
