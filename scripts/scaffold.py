@@ -158,9 +158,11 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
 
 
 def _key_argument(table: str, columns: list[str]) -> str:
-    """What to give as KEYS in a shell. Names with spaces are quoted once more."""
+    """What to give as KEYS in a shell. Names with spaces or quotes are quoted once more."""
     part = f"{table}={','.join(columns)}"
-    return f"""'"{part}"'""" if " " in part else f"'{part}'"
+    if re.search("[\\s'\"]", part):
+        part = f"'{part}'" if '"' in part else f'"{part}"'
+    return "'" + part.replace("'", "'\"'\"'") + "'"
 
 
 def _name_shards(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], servers: str | None) -> list[str]:

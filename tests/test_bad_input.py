@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shlex
 import shutil
 from pathlib import Path
 from random import Random
@@ -40,6 +41,17 @@ def land(lakehouse: Lakehouse, system: str, events: Path | str) -> loader.Landed
 
 
 # Landing exactly once
+
+
+def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
+    from scripts.run import parse_keys
+    from scripts.scaffold import _key_argument
+
+    names = {"public.orders": ["id", "line"], "a b": ["Box Id", "c"], "it's": ["id"], 'say "x"': ["i d"], "a\\b": ["#"]}
+    for table, columns in names.items():
+        (given,) = shlex.split(_key_argument(table, columns))  # as the shell does
+        assert parse_keys(given) == {table: columns}
+    assert parse_keys(' a=b  "c d=e f,g" ') == {"a": ["b"], "c d": ["e f", "g"]}
 
 
 def test_what_has_landed_does_not_land_again(lakehouse: Lakehouse, tmp_path: Path) -> None:

@@ -80,11 +80,12 @@ select
     table_name,
     coalesce(
         nullif(regexp_extract(change.id, '"((?:[^"]|"")*)"\\s*,', 1), ''),
-        if(
-            lower(regexp_extract(record.ddl, {{ literal(statement) }}, 1)) = 'alter',
-            if(record.ddl rlike '(?is)\\brename\\s+(?!column\\b|index\\b|key\\b|constraint\\b)', nullif({{ object_name }}, table_name), null),
-            get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
-        )
+        case lower(regexp_extract(record.ddl, {{ literal(statement) }}, 1))
+            when 'alter' then if(
+                record.ddl rlike '(?is)\\brename\\s+(?!column\\b|index\\b|key\\b|constraint\\b)', nullif({{ object_name }}, table_name), null
+            )
+            when 'rename' then get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
+        end
     ) as renamed_from,
     upper(coalesce(
         nullif(
@@ -119,11 +120,11 @@ from changes
     {%- set table = name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
     {%- set pair = literal('(?is)' ~ table ~ '(?:\\s+wait\\s+\\d+|\\s+nowait)?\\s+to\\s+' ~ table) -%}
     transform(
-        if({{ ddl }} rlike '(?is)\\brename\\s+table\\b', arrays_zip(
+        arrays_zip(
             {%- for part in range(1, 5) %}
             regexp_extract_all({{ ddl }}, {{ pair }}, {{ part }}){{ ',' if not loop.last }}
             {%- endfor %}
-        ), null),
+        ),
         n -> named_struct(
             'old', trim('`"' from coalesce(nullif(n.`1`, ''), n.`0`)), 'new', trim('`"' from coalesce(nullif(n.`3`, ''), n.`2`))
         )
