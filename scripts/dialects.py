@@ -111,30 +111,23 @@ def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
     return key_columns(payload.get("key")) or ([str(name) for name in names] if isinstance(names, list) else [])
 
 
-WHOLE = "$document"  # stands among a document's fields for whether updates carry the document; no field has such a name
-
-
 def _document(payload: Payload, member: str) -> dict[str, Any] | None:
-    """The kinds of a document's fields, or of those that an update without a document sets."""
+    """The kinds of a document's fields, or of those that an update without a document sets, wholly or in part."""
     document = parsed(payload[member]) if isinstance(payload.get(member), str) else None
-    is_update = str(payload.get("op")).lower() == "u"
     if isinstance(document, dict):
-        return {name: bson_kind(value) for name, value in document.items()} | ({WHOLE: BsonKind("document")} if is_update else {})
+        return {name: bson_kind(value) for name, value in document.items()}
     update = payload.get("updateDescription")
     fields = parsed(update["updatedFields"]) if isinstance(update, dict) and isinstance(update.get("updatedFields"), str) else None
-    if not (is_update and member == "after" and isinstance(fields, dict)):
+    if not (str(payload.get("op")).lower() == "u" and member == "after" and isinstance(fields, dict)):
         return None
-    whole = {name: bson_kind(value) for name, value in fields.items() if "." not in name}
-    return {"_id": None, WHOLE: BsonKind("fields"), **whole}
+    in_part = {name.partition(".")[0]: BsonKind("any") for name in fields if "." in name}
+    return {"_id": None} | {name: bson_kind(value) for name, value in fields.items() if "." not in name} | in_part
 
 
 def _mongodb_columns(columns: dict[str, str]) -> dict[str, str]:
-    """The fields and the document itself; the latter not where no update was seen to carry it.
-
-    What cannot be a column is in the document.
-    """
-    fields = {name: "Bson(any)" if kind == "any" else kind for name, kind in columns.items() if name != WHOLE}
-    if columns.get(WHOLE) == "Bson(fields)" or not fields:
+    """The fields and the document itself, which has those that cannot be a column."""
+    fields = {name: "Bson(any)" if kind == "any" else kind for name, kind in columns.items()}
+    if not fields:
         return fields
     named: dict[str, str] = {}
     for name in fields:

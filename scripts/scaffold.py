@@ -596,7 +596,7 @@ def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None
 def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
-    # A table without its documents has updates that do not carry them: they would not fit a table with documents.
+    # Whoever wants the fields alone takes the document out of the columns.
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = []
@@ -770,7 +770,8 @@ def _properties(system: str, declared: Declared) -> str:
             "_cdc_event_id",
         )
     ]
-    held = [{"name": "_cdc_held", "description": "{{ doc('_cdc_held') }}"}]
+    in_part = ["_cdc_patches"] if table.connector == "mongodb" and table.keys else []
+    held = [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in ("_cdc_held", *in_part)]
     meta: dict[str, Any] = {
         "connector": table.connector,
         "table": list(table.identity),
@@ -795,7 +796,7 @@ def _properties(system: str, declared: Declared) -> str:
         + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
         + [
             {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-            for name in ("_cdc_omitted", "_cdc_kind", "_cdc_reject_reason", "_cdc_key")
+            for name in ("_cdc_omitted", *in_part, "_cdc_kind", "_cdc_reject_reason", "_cdc_key")
         ],
     }
     silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}

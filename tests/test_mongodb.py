@@ -1,9 +1,11 @@
 """MongoDB: documents as columns, the forms of extended JSON, updates that carry no document, keys and order."""
 
+import copy
 import json
 import re
 from datetime import datetime, timezone
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pytest
@@ -304,7 +306,7 @@ def test_keys_of_several_types_are_told_apart(lakehouse: Lakehouse) -> None:
 
 
 def test_updates_without_a_document_are_laid_over_the_row(lakehouse: Lakehouse) -> None:
-    """Whole fields are set and removed in the source's order; a part of a field cannot be, unless it is no column."""
+    """Fields and parts of them are set and removed in the source's order, in the columns and in the document."""
     events = Collection("stock")
     first = {"_id": oid(1), "name": "nail", "count": 5, "place": {"row": 1}, "tags": ["a", "b"]}
     events.add("r", oid(1), first)
@@ -324,33 +326,129 @@ def test_updates_without_a_document_are_laid_over_the_row(lakehouse: Lakehouse) 
     events.add("u", oid(2), None, sets(tags=[]))
     events.add("d", oid(2), None)
     records = events.records[:9] + events.records[12:13] + events.records[14:]
-    refused = {f"m.d.stock/0/{at}": FULL for at in (4, 5, 6, 7)}
-    for system, parts in {"stock": [records], "stock_late": [[records[0], *records[8:]], records[3:8], records[1:3]]}.items():
+    for system, parts in {"stock": [records], "stock_late": [[records[0], *records[8:]], records[1:8]]}.items():
         for part in parts:
             lakehouse.run(system, part)
-        names = [name for name, _ in lakehouse.spark.table(f"{system}.stock").dtypes]
-        assert "document" not in names
-        row = lakehouse.sql(f"select _id, name, count, place, tags, other from {system}.stock")
-        assert row == [(oid(1)["$oid"], None, 9, '{"row":2}', '["a","b"]', 1)], system
-        assert dict(lakehouse.rejected(system)) == refused
+        row = lakehouse.sql(f"select _id, name, count, place, tags, other, depth, document from {system}.stock")
+        assert row[0][:-1] == (oid(1)["$oid"], None, 9, "{}", '["a","c"]', 1, '{"a":1}'), system
+        whole = {"_id": oid(1), "name": None, "count": 9, "place": {}, "tags": ["a", "c"], "other": 1, "depth": {"a": 1}}
+        assert json.loads(row[0][-1]) == whole
+        assert lakehouse.rejected(system) == []
     lakehouse.run("stock", events.records[9:12])
-    assert dict(lakehouse.rejected("stock")) == refused | {
+    assert dict(lakehouse.rejected("stock")) == {
         "m.d.stock/0/9": "invalid_json",
         "m.d.stock/0/10": "value_not_exact: count",
         "m.d.stock/0/11": "no_after_image",
     }
 
 
-def test_a_document_is_kept_as_it_is_or_the_update_is_refused(lakehouse: Lakehouse) -> None:
-    """With the document among the columns, an update that does not carry it would leave it stale."""
+def test_a_document_is_kept_as_it_is_until_an_update_changes_it(lakehouse: Lakehouse) -> None:
     events = Collection("whole")
-    events.add("c", 1, '{ "_id" : 1, "z" : 1.50, "a" : {"$numberLong":"2"} }')
+    first = '{ "_id" : 1, "z" : 1.50, "a" : {"$numberLong":"2"}, "b": {"c.d": 1}, "e": [[1, 2, 3], 4] }'
+    events.add("c", 1, first)
     lakehouse.run("whole", events.records)
-    events.add("u", 1, None, sets(z=2))
-    events.add("u", 1, None, sets(removed=["z"]))
+    assert lakehouse.sql("select document, a from whole.whole") == [(first, 2)]
+    events.add("u", 1, None, sets(w=2, t='say "ü"', **{"b.c.d": 2}))  # a field whose name has a dot
+    events.add("u", 1, None, sets(truncated=[{"field": "e.0", "size": 2}]))
+    events.add("u", 1, None, sets(removed=["z"], truncated=[{"field": "e", "size": 1}]))
     lakehouse.run("whole", events.records[1:])
-    assert lakehouse.sql("select document, a from whole.whole") == [('{ "_id" : 1, "z" : 1.50, "a" : {"$numberLong":"2"} }', 2)]
-    assert [reason for _, reason in lakehouse.rejected("whole")] == [FULL, FULL]
+    assert lakehouse.sql("select document, z from whole.whole") == [
+        ('{"_id":1,"a":{"$numberLong":"2"},"b":{"c.d":2},"e":[[1,2]],"w":2,"t":"say \\"ü\\""}', None)
+    ]
+    assert lakehouse.rejected("whole") == []
+
+
+class Document:
+    """A document as the server changes it, and what it tells of that."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.content: Any = None
+
+    def value(self, depth: int = 0) -> Any:
+        kind = self.random.choice(["number", "text", "null", "object", "array"] if depth < 3 else ["number", "text"])
+        if kind == "object":
+            return {
+                name: self.value(depth + 1) for name in self.random.sample(["a", "b", 'c"d', "0", "é"], self.random.randint(0, 3))
+            }
+        if kind == "array":
+            return [self.value(depth + 1) for _ in range(self.random.randint(0, 4))]
+        return {"number": self.random.choice([0, -5, 2**60, 0.5]), "text": self.random.choice(["", '"{', "x"]), "null": None}[kind]
+
+    def step(self) -> dict[str, Any] | None:
+        """Change some places, no place inside another that was changed, and return the update's description."""
+        update: dict[str, Any] = {"updatedFields": {}, "removedFields": [], "truncatedArrays": []}
+        touched: list[str] = []
+        for _ in range(self.random.randint(1, 3)):
+            place, path = self.content, ""
+            name: Any = self.random.choice(["n", "place", "tags", "deep"])
+            while self.random.random() < 0.8 and (name in range(len(place)) if isinstance(place, list) else name in place):
+                inside = place[name]
+                if not isinstance(inside, dict | list) or not inside:
+                    break
+                place, path = inside, f"{path}{name}."
+                name = self.random.choice([*inside, "new"] if isinstance(inside, dict) else range(len(inside) + 1))
+            path += str(name)
+            if any(f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.") for other in touched):
+                continue
+            if isinstance(place, list) and any(other.startswith(path.rpartition(".")[0]) for other in touched):
+                continue  # an array is cut or written, not both
+            touched.append(path)
+            if isinstance(place, list):
+                if self.random.random() < 0.5:
+                    size = self.random.randint(0, len(place))
+                    del place[size:]
+                    update["truncatedArrays"].append({"field": path.rpartition(".")[0], "size": size})
+                else:
+                    update["updatedFields"][path] = value = self.value(2)
+                    place[name : name + 1] = [value]
+            elif name in place and self.random.random() < 0.4:
+                del place[name]
+                update["removedFields"].append(path)
+            else:
+                update["updatedFields"][path] = place[name] = self.value()
+        return {**update, "updatedFields": json.dumps(update["updatedFields"])} if touched else None
+
+
+def test_documents_changed_in_part_are_the_servers_in_any_order(lakehouse: Lakehouse) -> None:
+    """Forty random lives of documents, in the order of the source and shuffled over runs, with and without documents in updates."""
+    random = Random(20261122)
+    events = Collection("lives")
+    wanted: dict[int, Any] = {}
+    for id in range(40):
+        document = Document(random)
+        for _ in range(random.randint(3, 25)):
+            if document.content is None or random.random() < 0.1:
+                document.content = {
+                    "_id": id,
+                    "n": 1,
+                    "place": document.value(),
+                    "tags": [document.value(2) for _ in range(random.randint(0, 5))],
+                    "deep": {},
+                }
+                events.add("c" if id not in wanted else "u", id, document.content)
+            elif random.random() < 0.05:
+                document.content = None
+                events.add("d", id)
+            elif update := document.step():
+                events.add("u", id, None, copy.deepcopy(update))
+            wanted[id] = copy.deepcopy(document.content)
+    lakehouse.run("lives", events.records)
+    for part in shuffled(events.records + random.sample(events.records, 60), seed=8):
+        lakehouse.run("lives_shuffled", part)
+    for system in ("lives", "lives_shuffled"):
+        assert lakehouse.rejected(system) == []
+        rows = {row["_id"]: row for row in lakehouse.rows(f"{system}.lives")}
+        assert rows.keys() == {id for id, content in wanted.items() if content is not None}
+        for id, row in rows.items():
+            assert json.loads(row["document"]) == wanted[id], (system, id)
+            for name in ("n", "place", "tags", "deep"):
+                assert json.loads(row[name] or "null") == wanted[id].get(name), (system, id, name)
+    silver = "(select * except (_cdc_batch) from silver.lives_shuffled__lives)"  # of a repeated event any
+    merged = lakehouse.rows(silver)
+    assert lakehouse.rows("lives.lives") == lakehouse.rows("lives_shuffled.lives")
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "lives_shuffled__lives").success
+    assert lakehouse.rows(silver) == merged
 
 
 # What is no document

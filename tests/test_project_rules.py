@@ -222,11 +222,12 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
             continue
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
+        patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
         if kind == "silver":
-            columns += METADATA + (["_cdc_held"] if table["keys"] else [])
+            columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches
         if kind == "staging":
             columns += [column for column in METADATA if column != "_cdc_is_deleted"]
-            columns += ["_cdc_omitted", "_cdc_kind", "_cdc_reject_reason", "_cdc_key"]
+            columns += ["_cdc_omitted", *patches, "_cdc_kind", "_cdc_reject_reason", "_cdc_key"]
         assert list(model["columns"]) == columns, name
 
 

@@ -80,8 +80,8 @@
       record's own key,
     - document_key: of documents, the member of the record's key that holds the key as a text of JSON, and its column,
     - field_update: of documents, how an update tells what it did if it carries no document. `set`: a text of JSON, the fields that it
-      set; `removed`: an array of those that it removed; `in_part`: of those that it changed otherwise; `otherwise`: what to
-      do where that cannot be applied,
+      set; `removed`: an array of those that it removed; `truncated`: an array of structs with the `field` and the new `size` of
+      arrays; a dot in a field's name leads into an object or an array; `otherwise`: what to do where that cannot be applied,
     - left_out: how an event says that it leaves out a value that the row keeps. `never`; `placeholder`: Debezium's text in
       its place; `unset`: the cell is null or not set; `listed`: the placeholder, or no value for a column that is in
       `left_out_columns`; `untouched`: an update without a document does not name the field,

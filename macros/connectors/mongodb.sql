@@ -9,13 +9,13 @@
         'source': ['version', 'connector', 'db', 'collection', 'snapshot', 'ts_ms', 'ord', 'lsid', 'txnNumber'],
         'fields': [
             'transaction: struct<id: string>',
-            'updateDescription: struct<updatedFields: string, removedFields: array<string>, truncatedArrays: array<struct<field: string>>>',
+            'updateDescription: struct<updatedFields: string, removedFields: array<string>, truncatedArrays: array<struct<field: string, size: int>>>',
         ],
         'document_key': ['id', '_id'],
         'field_update': {
             'set': 'if(' ~ update ~ ' is null, null, coalesce(' ~ update ~ ".updatedFields, '{}'))",
             'removed': 'coalesce(' ~ update ~ '.removedFields, array())',
-            'in_part': 'coalesce(' ~ update ~ '.truncatedArrays.field, array())',
+            'truncated': 'coalesce(' ~ update ~ '.truncatedArrays, array())',
             'otherwise': 'capture.mode has to be change_streams_update_full',
         },
         'left_out': 'untouched',
@@ -24,6 +24,7 @@
         'table': ['_event.payload.source.db', '_event.payload.source.collection'],
         'transaction_id': "coalesce(_event.payload.transaction.id, concat(_event.payload.source.lsid, ':', _event.payload.source.txnNumber))",
         'splits_key_changes': true,
+        'reject': "when _op = 't' then 'unknown_operation'",
     })) }}
 {%- endmacro %}
 

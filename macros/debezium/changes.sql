@@ -134,6 +134,9 @@ select
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
     _omitted as _cdc_omitted,
+    {%- if c.form == 'document' and keys %}
+    {{ _patches_of_columns(keys, columns) }} as _cdc_patches,
+    {%- endif %}
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key
@@ -472,7 +475,7 @@ from judged
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
         {%- if c.form == 'document' %}
-        when {{ _touches_part_of_column(columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
+        when {{ _cannot_be_patched(keys, columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
         {%- endif %}
         {%- for name in keys %}
         when _row_{{ names.index(name) + 1 }} is null then 'no_key'

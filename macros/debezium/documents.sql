@@ -4,8 +4,8 @@
     - `_after`: the document with the declared columns, or the fields that an update sets if it carries no document,
     - `_before`: the document before a delete,
     - `_document_key`: the key as the record's own key has it,
-    - `_touched`, `_in_part`: of an update that carries no document, the paths of the fields that it sets or removes, and of
-      those that it changes in part; NULL of all other events,
+    - `_touched`, `_patches`: of an update that carries no document, the fields that it sets or removes, and all that it does, in
+      its order; NULL of all other events,
     - `_document_end`, `_document_corrupt`: as of the value itself.
 
     All texts are parsed in one go; the generators keep Spark from copying the parse.
@@ -19,10 +19,13 @@
         {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null,
         named_struct(
             'touched', array_union(coalesce(json_object_keys({{ c.field_update.set }}), array()), {{ c.field_update.removed }}),
-            'in_part', {{ c.field_update.in_part }}
+            'patches', {{ _patches_of_update(c) }}
         ),
-        named_struct('touched', cast(null as array<string>), 'in_part', cast(null as array<string>))
-    ))) as _touched, _in_part
+        named_struct(
+            'touched', cast(null as array<string>),
+            'patches', cast(null as array<struct<path: array<string>, size: int, value: string>>)
+        )
+    ))) as _touched, _patches
     lateral view inline(array(from_json(
         concat(
             '{"after":', coalesce({{ payload }}.after, if({{ c.op }} = 'u', {{ c.field_update.set }}, null), 'null'),
@@ -73,19 +76,204 @@
 
 
 {#-
-    Whether an update that carries no document cannot be applied column by column: it changes a part of a column, or one column
-    is the document. A path with a dot may as well be a field of that name; no column with a dot is told from a path.
+    Whether an update that carries no document cannot be applied: it changes a part of a column that is no JSON.
+    A dot in a path may as well be part of a field's name; no column with a dot is told from a path.
 -#}
-{% macro _touches_part_of_column(columns) -%}
-    {%- set changed_in_part = [] -%}
-    {%- for name, type in columns.items() if _is_whole_document(type) or '.' in name -%}
-        {%- do changed_in_part.append(name) -%}
-    {%- endfor -%}
-    {%- if changed_in_part -%}
+{% macro _cannot_be_patched(keys, columns) -%}
+    {%- set whole = [] -%}
+    {%- for name, type in columns.items() if '.' in name or not keys and _is_whole_document(type) -%} {%- do whole.append(name) -%} {%- endfor -%}
+    {%- set closed = columns.keys() | reject('in', _columns_of_json('Bson(any)', keys, columns)) | list -%}
+    {%- if whole -%}
         _touched is not null
     {%- else -%}
-        exists(
-            array_union(filter(_touched, p -> contains(p, '.')), _in_part), p -> substring_index(p, '.', 1) in ({{ _literals(columns) }})
-        )
+        exists(_patches, p ->
+            p.size < 0
+            {%- if closed %} or (size(p.path) > 1 or p.size is not null) and p.path[0] in ({{ _literals(closed) }}){% endif %})
     {%- endif -%}
+{%- endmacro %}
+
+
+{#- The columns of a type of BSON, of which an update may change a part where they hold JSON; a log without a key has none. -#}
+{% macro _columns_of_json(kind, keys, columns) -%}
+    {%- set found = [] -%}
+    {%- for name, type in columns.items() if type == kind and keys and name not in keys -%} {%- do found.append(name) -%} {%- endfor -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+
+{#- Whether the rows of a table are documents with a key, by the `meta` of its staging model. -#}
+{% macro is_of_documents(meta) -%}
+    {%- if meta.get('keys') and meta.get('connector') -%} {{ return(debezium_connector(meta.connector).form == 'document') }} {%- endif -%}
+    {{ return(false) }}
+{%- endmacro %}
+
+
+{#- The type of `_cdc_patches`: docs/dbt/columns.md. -#}
+{% macro patches_type() -%}
+    array<struct<position: string, name: string, at: int, path: array<string>, size: int, value: string>>
+{%- endmacro %}
+
+
+{#- What an update did, in the order in which it is applied: arrays are cut before fields are set. -#}
+{% macro _patches_of_update(c) -%}
+    concat(
+        transform({{ c.field_update.truncated }}, t -> struct(split(t.field, '[.]') as path, coalesce(t.size, -1) as size, cast(null as string) as value)),
+        transform({{ c.field_update.removed }}, f -> struct(split(f, '[.]') as path, cast(null as int) as size, cast(null as string) as value)),
+        transform({{ _json_members(c.field_update.set) }}, m -> struct(split(m.name, '[.]') as path, cast(null as int) as size, m.text as value))
+    )
+{%- endmacro %}
+
+
+{#- What an update did to columns of JSON: to a part of one, and all of it to the document itself. -#}
+{% macro _patches_of_columns(keys, columns) -%}
+    {%- set fields = _columns_of_json('Bson(any)', keys, columns) -%}
+    concat(
+        {%- for name in _columns_of_json('Bson(document)', keys, columns) %}
+        transform(_patches, (p, i) -> {{ _patch('_position', literal(name), 'i', 'p.path', 'p.size', 'p.value') }}),
+        {%- endfor %}
+        {%- if fields %}
+        transform(
+            filter(_patches, p -> p.path[0] in ({{ _literals(fields) }}) and (size(p.path) > 1 or p.size is not null)),
+            (p, i) -> {{ _patch('_position', 'p.path[0]', 'i', 'slice(p.path, 2, size(p.path))', 'p.size', 'p.value') }}
+        ),
+        {%- endif %}
+        cast(array() as {{ patches_type() }})
+    )
+{%- endmacro %}
+
+
+{% macro _patch(position, column, at, path, size, value) -%}
+    struct({{ position }} as position, {{ column }} as name, {{ at }} as at, {{ path }} as path, {{ size }} as size, {{ value }} as value)
+{%- endmacro %}
+
+
+{#- A column of JSON as a row has it: first the write of the whole, then what was done to it. -#}
+{% macro written_patches(row, name, patches) -%}
+    {%- set written = _patch(_write_position(row, name), literal(name), '-1', 'cast(array() as array<string>)', 'cast(null as int)', row ~ '.' ~ quoted(name)) -%}
+    concat(array({{ written }}){% if patches %}, filter({{ patches }}, p -> p.name = {{ literal(name) }}){% endif %})
+{%- endmacro %}
+
+
+{#- The patches of several columns that are more than the write of the whole; NULL where there are none. -#}
+{% macro patches_of_row(patches) -%}
+    {%- set kept = [] -%}
+    {%- for of_column in patches -%} {%- do kept.append(let(of_column, 'ps', 'if(size(ps) > 1, ps, array())')) -%} {%- endfor -%}
+    {{ let('concat(' ~ kept | join(', ') ~ ')', 'ps', 'if(size(ps) > 0, ps, null)') }}
+{%- endmacro %}
+
+
+{#-
+    Patches without those that a later one of the same or a larger part undoes, in their order. What is left is the same whatever
+    was merged with what before.
+-#}
+{% macro pruned_patches(patches) -%}
+    {%- set is_undone -%}
+        slice(q.path, 1, size(p.path)) = p.path and (p.size is null or coalesce(q.size >= p.size, false) and size(q.path) = size(p.path))
+    {%- endset -%}
+    aggregate(
+        array_sort({{ patches }}), cast(array() as {{ patches_type() }}),
+        (known, p) -> concat(filter(known, q -> not ({{ is_undone }})), array(p))
+    )
+{%- endmacro %}
+
+
+{#-
+    The value of a column of JSON: its patches in their order, of which the first is the write of the whole. Where a step of a path leads into
+    an array it is an index, else a name: of the rest of the path, if there is a field of that name.
+
+    For each patch, the values along its path are looked up on the way down (`d`), and on the way up each is written with the new
+    value of the one inside it (`c`, NULL of a field that is gone).
+
+    Source: MongoDB manual, "Update Events", updateDescription.
+-#}
+{% macro patched_value(patches) -%}
+    aggregate({{ patches }}, cast(null as string), (doc, p) -> {{ let(_along_path('doc', 'p.path'), 'd', _written_back('d', 'p')) }})
+{%- endmacro %}
+
+
+{% macro _along_path(document, path) -%}
+    {%- set name = "if(size(d.rest) > 1 and exists(ms, m -> m.name = array_join(d.rest, '.')), array_join(d.rest, '.'), d.rest[0])" -%}
+    {%- set step -%}
+        struct(
+            concat(d.texts, array(if(
+                startswith(element_at(d.texts, -1), '['),
+                get({{ _json_elements('element_at(d.texts, -1)') }}, try_cast(k as int)), get(filter(ms, m -> m.name = k), 0).text
+            ))) as texts,
+            concat(d.steps, array(k)) as steps,
+            if(k = d.rest[0], slice(d.rest, 2, size(d.rest)), cast(array() as array<string>)) as rest
+        )
+    {%- endset -%}
+    aggregate(
+        {{ path }},
+        struct(array({{ document }}) as texts, cast(array() as array<string>) as steps, {{ path }} as rest),
+        (d, _) -> if(size(d.rest) = 0, d, {{ let(_json_members('element_at(d.texts, -1)'), 'ms', let(name, 'k', step)) }})
+    )
+{%- endmacro %}
+
+
+{% macro _written_back(found, patch) -%}
+    {%- set found_value = 'element_at(' ~ found ~ '.texts, -1)' -%}
+    {%- set cut = "'[' || array_join(slice(" ~ _json_elements(found_value) ~ ', 1, ' ~ patch ~ ".size), ',') || ']'" -%}
+    {%- set in_array -%}
+        {{ let(_json_elements('s.text'), 'es', let('try_cast(s.step as int)', 'i', "if(
+            i between 0 and size(es) + 1500000,
+            '[' || array_join(transform(
+                sequence(0, greatest(size(es) - 1, i)), x -> coalesce(if(x = i, c, get(es, x)), 'null')
+            ), ',') || ']',
+            s.text
+        )")) }}
+    {%- endset -%}
+    {%- set in_object -%}
+        {{ let(_json_members('s.text'), 'ms', "'{' || array_join(concat(
+            transform(
+                filter(ms, m -> m.name <> s.step or c is not null),
+                m -> " ~ _json_text('m.name') ~ " || ':' || if(m.name = s.step, c, m.text)
+            ),
+            if(c is null or exists(ms, m -> m.name = s.step), array(), array(" ~ _json_text('s.step') ~ " || ':' || c))
+        ), ',') || '}'") }}
+    {%- endset -%}
+    aggregate(
+        reverse(zip_with({{ found }}.steps, slice({{ found }}.texts, 1, size({{ found }}.steps)), (step, text) -> struct(step, text))),
+        if({{ patch }}.size is null, {{ patch }}.value, if(startswith({{ found_value }}, '['), {{ cut }}, {{ found_value }})),
+        (c, s) -> case
+            when s.text is null and c is null then null
+            when startswith(s.text, '[') then {{ in_array }}
+            else {{ in_object }}
+        end
+    )
+{%- endmacro %}
+
+
+{#- The members of a JSON object as structs of `name` and JSON `text`, in their order; none of a value that is no object. -#}
+{% macro _json_members(json) -%}
+    coalesce(zip_with(
+        map_entries(from_json({{ json }}, 'map<string, string>', {{ _whole_texts() }})),
+        map_entries(from_json({{ json }}, 'map<string, variant>', {{ _whole_texts() }})),
+        (a, b) -> struct(a.key as name, {{ _json_of('a.value', 'b.value') }} as text)
+    ), array())
+{%- endmacro %}
+
+
+{#- The elements of a JSON array as JSON texts. -#}
+{% macro _json_elements(json) -%}
+    coalesce(zip_with(
+        from_json({{ json }}, 'array<string>', {{ _whole_texts() }}), from_json({{ json }}, 'array<variant>', {{ _whole_texts() }}),
+        (a, b) -> {{ _json_of('a', 'b') }}
+    ), array())
+{%- endmacro %}
+
+
+{#- The JSON text of a value that was read as text, which keeps numbers as they are, and as variant, which tells texts from others. -#}
+{% macro _json_of(text, variant) -%}
+    {{ let('to_json(' ~ variant ~ ')', 'v', "if(startswith(v, '\"'), v, coalesce(" ~ text ~ ", 'null'))") }}
+{%- endmacro %}
+
+
+{% macro _json_text(text) -%}
+    {{ let('to_json(array(' ~ text ~ '))', 't', 'substr(t, 2, length(t) - 2)') }}
+{%- endmacro %}
+
+
+{% macro _whole_texts() -%}
+    map('maxStringLen', '2147483647')
 {%- endmacro %}

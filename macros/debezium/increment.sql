@@ -1,7 +1,7 @@
 {#-
     Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
-    over its columns, and `has_partial`, whether changes among them leave out values. A first build and a full
-    refresh take everything.
+    over its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold patches, and
+    `patched`, the columns of which they do. A first build and a full refresh take everything.
 
     When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
     are (how many of each kind, the newest truncate) is asked there, and the merge reads them there.
@@ -11,7 +11,7 @@
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': []}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -23,6 +23,8 @@
         'relation': new_changes_name() if bounds.has_new else changes,
         'condition': condition,
         'has_partial': bounds.has_partial,
+        'is_of_documents': bounds.is_of_documents,
+        'patched': bounds.patched if bounds.has_partial else [],
     }) }}
 {%- endmacro %}
 
@@ -47,6 +49,8 @@
     - truncated_by: its event, the time of it as text, and its batch; none where there is none,
     - is_truncated: whether the new events hold a truncate,
     - has_partial: whether some of them leave out values,
+    - is_of_documents: whether the table has patches of columns of JSON,
+    - patched, known_patched: columns of which it may have some, with and without the new changes,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
@@ -88,6 +92,9 @@
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'is_truncated': false,
         'has_partial': false,
+        'is_of_documents': source.is_of_documents,
+        'patched': [] if is_new else fromjson(stored.get('cdc.patched', '[]')),
+        'known_patched': [] if is_new else fromjson(stored.get('cdc.patched', '[]')),
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
@@ -136,6 +143,10 @@
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
     {%- endfor -%}
+    {%- if bounds.is_of_documents and bounds.has_partial -%}
+        {%- set of_new = run_query('select distinct explode(_cdc_patches.name) from ' ~ new_changes_name()).columns[0].values() -%}
+        {%- do bounds.update({'patched': bounds.columns | select('in', bounds.patched + of_new | list) | list}) -%}
+    {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
     {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max}) -%}
 {%- endmacro %}
@@ -182,7 +193,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     - table: the names of the table in the source, of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
     - declaration: its text,
-    - is_log: whether its connector's positions are those of a log.
+    - is_log: whether its connector's positions are those of a log,
+    - is_of_documents: whether its rows are documents with a key.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -195,6 +207,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         'routed_by': parent if parent in graph.nodes and graph.nodes[parent].config.get('incremental_strategy') == 'debezium_merge' else none,
         'declaration': staging.raw_code,
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
+        'is_of_documents': is_of_documents(meta),
     }) }}
 {%- endmacro %}
 

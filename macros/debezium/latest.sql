@@ -6,6 +6,9 @@
     order. `_cdc_held` names, for each column that the newest event left out, the position of the write that
     decided its value ('' where no landed event did), so that a late event can still supply it. What is named on the
     way begins with `_cdc_`: a key may be named `event` or `state`.
+
+    An update that carries no document may change a part of a column of JSON: `_cdc_patches` keeps the write of the whole and what was
+    done since, so that a late one finds its place.
 -#}
 {% macro debezium_latest(changes, keys, columns) -%}
 
@@ -17,7 +20,11 @@
 
 select
     {%- for name in columns %}
+    {%- if name in new.patched %}
+    {{ patched_value(pruned_patches(written_patches('_cdc_state', name, '_cdc_done'))) }} as {{ quoted(name) }},
+    {%- else %}
     {{ quoted(name) if name in keys else '_cdc_state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
+    {%- endif %}
     {%- endfor %}
     _cdc_state._cdc_op as _cdc_op,
     _cdc_state._cdc_op = 'd' as _cdc_is_deleted,
@@ -28,6 +35,13 @@ select
     _cdc_state._cdc_batch as _cdc_batch,
     _cdc_state._cdc_event_id as _cdc_event_id,
     _cdc_state._cdc_held as _cdc_held
+    {%- if new.patched %},
+    {%- set patches = [] -%}
+    {%- for name in new.patched -%} {%- do patches.append(pruned_patches(written_patches('_cdc_state', name, '_cdc_done'))) -%} {%- endfor %}
+    {{ patches_of_row(patches) }} as _cdc_patches
+    {%- elif new.is_of_documents %},
+    cast(null as {{ patches_type() }}) as _cdc_patches
+    {%- endif %}
 from (
     select
         {% for name in keys %}{{ quoted(name) }}, {% endfor %}
@@ -35,6 +49,9 @@ from (
         if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as _cdc_state
         {%- else %}
         {{ _state('_cdc_full', others, kept) }} as _cdc_state
+        {%- endif %}
+        {%- if new.patched %},
+        flatten(transform(_cdc_partial, e -> e._cdc_patches)) as _cdc_done
         {%- endif %}
     from (
         select
@@ -50,7 +67,7 @@ from (
                 {% for name in keys %}{{ quoted(name) }}, {% endfor %}
                 _cdc_position,
                 _cdc_omitted,
-                struct({{ _quoted_list(others + kept + ['_cdc_omitted']) }}) as _cdc_event
+                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched else [])) }}) as _cdc_event
             from {{ new.relation }}
             where
                 _cdc_kind = 'change'

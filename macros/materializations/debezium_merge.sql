@@ -63,6 +63,9 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
+            {%- if bounds.get('patched') %},
+            'cdc.patched' = {{ literal(tojson(bounds.patched)) }}
+            {%- endif %}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -119,11 +122,14 @@
     {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
-        {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
+        {%- set told = [] -%}
+        {%- if bounds.resets != bounds.known_resets -%} {%- do told.append("'cdc.resets' = " ~ literal(bounds.resets)) -%} {%- endif -%}
+        {%- if bounds.patched != bounds.known_patched -%} {%- do told.append("'cdc.patched' = " ~ literal(tojson(bounds.patched))) -%} {%- endif -%}
+        {%- if bounds.is_truncated or told -%}
             {%- do _store_with_next_commit(none) -%}
         {%- endif -%}
-        {%- if bounds.resets != bounds.known_resets -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
+        {%- if told -%}
+            {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ told | join(', ') ~ ')') -%}
         {%- endif -%}
         {%- if bounds.is_truncated -%}
             {%- do _truncate_silver(bounds) -%}
@@ -134,7 +140,7 @@
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns')) }}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched) }}
             {%- else %}
             insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
             replace where {{ bounds.batch }} > {{ bounds.above }}
@@ -203,9 +209,10 @@
     A MERGE in which every column is decided by the positions of its writes.
 
     `_cdc_held` gives the position of a column's write where it is older than the row's; an incoming row that is
-    older as a whole may still supply such a column, and nothing else of it counts.
+    older as a whole may still supply such a column, and nothing else of it counts. A column of `patched` is what the patches of both
+    make of it.
 -#}
-{% macro debezium_merge_sql(target, source, keys, columns) -%}
+{% macro debezium_merge_sql(target, source, keys, columns, patched=[]) -%}
     {%- set metadata = metadata_columns() -%}
 merge into {{ target }} as stored
 using {{ source }} as incoming
@@ -216,8 +223,19 @@ when matched and (
         map_entries(stored._cdc_held),
         held -> held.value < coalesce(incoming._cdc_held[held.key], incoming._cdc_position)
     )
+    {%- if patched %}
+    or exists(incoming._cdc_patches, p -> p.position > coalesce(stored._cdc_held[p.name], stored._cdc_position))
+    {%- endif %}
 ) then update set
-    {%- for name in columns if name not in keys %}
+    {%- set patches = [] %}
+    {%- for name in columns if name in patched %}
+    {%- do patches.append(_merged_patches(name)) %}
+    {{ quoted(name) }} = {{ patched_value(patches[-1]) }},
+    {%- endfor %}
+    {%- if patched %}
+    _cdc_patches = {{ patches_of_row(patches) }},
+    {%- endif %}
+    {%- for name in columns if name not in keys + patched %}
     {{ quoted(name) }} = if(
         {{ _write_position('incoming', name) }} > {{ _write_position('stored', name) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
     ),
@@ -232,6 +250,17 @@ when not matched then insert *
 
 {% macro _write_position(row, column) -%}
     coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ row }}._cdc_position)
+{%- endmacro %}
+
+
+{#- A column of JSON as both rows have it. The write of the whole is the first patch, where a row keeps any of the column. -#}
+{% macro _merged_patches(name) -%}
+    {%- set of_rows = [] -%}
+    {%- for row in ('stored', 'incoming') -%}
+        {%- set of_column = 'filter(' ~ row ~ '._cdc_patches, p -> p.name = ' ~ literal(name) ~ ')' -%}
+        {%- do of_rows.append('if(size(' ~ of_column ~ ') > 0, ' ~ of_column ~ ', ' ~ written_patches(row, name, none) ~ ')') -%}
+    {%- endfor -%}
+    {{ pruned_patches('concat(' ~ of_rows | join(', ') ~ ')') }}
 {%- endmacro %}
 
 
