@@ -222,6 +222,13 @@ class Dialect:
             return {name: cell.get("value") if isinstance(cell, dict) else cell for name, cell in cells.items()}
         return image
 
+    def source_table(self, payload: Payload) -> str:
+        """The table that a flattened row names in its metadata; empty where it names none."""
+        prefix = self.connector[len("flattened(") : -1] or "__"
+        names = ("db", "schema", "keyspace", "table", "collection")
+        told = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
+        return ".".join(str(name) for name in told if name) if self.form == "flat" else ""
+
     def tells_deletes(self, payload: Payload) -> bool:
         """Whether an event of a stream like this would tell that a row is gone."""
         return self.form != "flat" or "__deleted" in payload

@@ -114,6 +114,12 @@ def scaffold(
                 )
             else:
                 problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
+        if len(table.source_tables) > 1:
+            told = " and ".join(sorted(table.source_tables))
+            done.notes.append(
+                f"{table.name}: its rows are of the tables {told}, and become one table, by their key. "
+                "If these are not parts of one, give each a topic of its own"
+            )
         if problem:
             done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
         elif declared is None:
@@ -382,12 +388,13 @@ def observe(
     rows = rows.withColumns({"head": F.expr(HEAD), "place": F.coalesce("line", "offset")})
     shapes = _shapes(rows, HAS_SCHEMA)
     events = [(row.topic, row.value, row.key) for row in shapes]
-    # A schema block of MongoDB does not tell the fields of the documents: these values are read one by one too.
-    documents = sorted({row.topic for row in shapes if row.topic and "io.debezium.connector.mongo" in row.value})
-    if documents:
-        events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(documents)), "false")]
-    for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in documents}, key=str):
-        of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in documents else f"not {HAS_SCHEMA}")
+    # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
+    inside = ("io.debezium.connector.mongo", '"tableChanges"')
+    one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
+    if one_by_one:
+        events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(one_by_one)), "false")]
+    for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
+        of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
         sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
         events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
     return _tables(events, connector, system, modelled or set())
@@ -461,6 +468,7 @@ def _tables(
         source = payload.get("source")
         if isinstance(source, dict) and isinstance(source.get("name"), str):
             table.servers.add(source["name"])
+        table.source_tables |= {dialect.source_table(payload)} - {""}
         table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
         columns = dialect.described(value.get("schema"))
         if columns:

@@ -82,6 +82,7 @@ class TableSeen:
     message_keys: list[list[str]] = field(default_factory=list)  # the sets of columns that messages are keyed by
     types_from: str = ""  # schema block, DDL records, values
     servers: set[str] = field(default_factory=set)  # names of the connectors (`topic.prefix`) that sent its events
+    source_tables: set[str] = field(default_factory=set)  # that flattened rows name
     tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
     doubts: dict[str, list[str]] = field(default_factory=dict)  # setting of the connector → columns whose types depend on it
     unlike: dict[str, set[str]] = field(default_factory=dict)  # column → types that its values do not look like, if no schema says

@@ -106,11 +106,16 @@ def watch(boundaries: Boundaries) -> None:
 def obey(do: str, arguments: list[str]) -> Any:
     """`run` the pipeline, `land` events alone, run `dbt` by itself, or have Spark do some `sql`."""
     from scripts import loader, run
+    from scripts.kafka import Topics
+    from scripts.setup import kafka_jars
     from scripts.spark import session
 
     if do == "run":
         return run.main()
-    spark = session()
+    kafka = os.environ.get("KAFKA")
+    spark = session(kafka_jars() if kafka else [])
+    if do == "land" and kafka:
+        return loader.land_topics(spark, os.environ["SYSTEM"], Topics(kafka, os.environ["TOPICS"])).records
     if do == "land":
         return loader.land_files(spark, os.environ["SYSTEM"], loader.event_files(os.environ["EVENTS"])).records
     if do == "dbt":

@@ -1,6 +1,7 @@
 """Topics of a real Kafka: what lands, once, whatever becomes of the loader and of the topics."""
 
 import base64
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from conftest import Lakehouse
 from event_factory import created, deleted, event, updated
 from json_cases import EITHER, EVENTS, NO_EVENTS, NO_UTF8, NO_VALUES, VALUES
 from kafka_broker import Broker
+from test_kills import SOAK, Command, Killed
 from test_server import Checkout
 
 from scripts import loader
@@ -182,6 +184,44 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
         assert landed.records == 5 and not landed.lost and not landed.notes
     assert len(bronze(lakehouse, "dead")) == 37 == len(set(bronze(lakehouse, "dead")))
     assert lakehouse.land("dead", topics(broker, "dead.*")) == loader.Landed()
+
+
+def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker: Broker, tmp_path: Path) -> None:
+    """Of one that finds its tables, and with `make soak` of those that create them; whoever comes next does the rest."""
+    checkout = Checkout(tmp_path)
+    given = {"EVENTS": "", "KAFKA": broker.servers, "SYSTEM": "slain", "TOPICS": "slain.public.orders"}
+    command = Command(checkout, **given)
+    broker.create("slain.public.orders", partitions=3)
+    produced = 0
+
+    def produce() -> None:
+        nonlocal produced
+        for _ in range(4):
+            broker.produce([{**of("slain", created(produced, id=produced))[0], "partition": produced % 3}])
+            produced += 1
+
+    try:
+        for first in itertools.count(1):  # until a landing has no boundary left to die at
+            produce()
+            try:
+                assert command.do("land", at=(first, "before", "", 0.0) if SOAK else None) == produced
+                break
+            except Killed:
+                pass
+        produce()
+        assert command.do("land") == 4
+        boundaries = command.passed
+        for at in [(number, "before", "", 0.0) for number in range(1, len(boundaries) + 1)] + [(len(boundaries), "after", "", 0.0)]:
+            produce()
+            with pytest.raises(Killed):
+                command.do("land", at=at)
+        command.do("land")
+        (landed,) = command.sql("select partition, offset from bronze.slain order by 1, 2")
+        wanted = sorted((number % 3, number // 3) for number in range(produced))
+        assert [(row["partition"], row["offset"]) for row in landed] == wanted
+        assert command.do("land") == 0
+    finally:
+        command.stop()
 
 
 def test_files_and_topics_land_in_one_system_at_once(lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

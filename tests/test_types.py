@@ -280,7 +280,16 @@ def test_a_column_of_another_type_in_the_schema_block_is_told(lakehouse: Lakehou
     column = {"name": "huge", "typeName": "BIGINT UNSIGNED"}
     change = {"type": "CREATE", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": [column]}}
     ddl = {"source": {"connector": "mysql", "db": "public"}, "databaseName": "public", "ddl": "CREATE", "tableChanges": [change]}
-    lakehouse.run("retyped", [{"topic": "shop", "offset": 1, "value": json.dumps(ddl)}, described(1, price="int32", huge="int64")])
+    schema = {
+        "type": "struct",
+        "fields": [{"type": "array", "optional": False, "field": "tableChanges"}],
+    }  # the same of all of them
+    other = {**ddl, "tableChanges": [{**change, "id": '"public"."others"'}]}
+    told = [
+        {"topic": "shop", "offset": at, "value": json.dumps({"schema": schema, "payload": one})}
+        for at, one in enumerate([other, ddl])
+    ]
+    lakehouse.run("retyped", [*told, described(1, price="int32", huge="int64")])
     model = lakehouse.project / "models" / "staging" / "retyped" / "stg_retyped__orders.sql"
     assert "'huge': 'uint64'" in model.read_text()
     lakehouse.land("retyped", [described(2, price="string", huge="int64")])
