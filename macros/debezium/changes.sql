@@ -14,7 +14,7 @@
     {#- What the rows hold, without a column that names the shard. #}
     {%- set of_row, row_keys = {}, [] -%}
     {%- for name, type in columns.items() -%}
-        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index, is_shard=type == 'shard')) -%}
+        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index, is_shard=type == 'shard', is_document=_is_whole_document(type))) -%}
         {%- do of_row.update({name: type}) if type != 'shard' -%}
     {%- endfor -%}
     {%- for name in keys if name in of_row -%} {%- do row_keys.append(name) -%} {%- endfor -%}
@@ -552,7 +552,7 @@ from judged
         {%- set listed = "(_op <> 'd' and " ~ type.image ~ " is null and coalesce(array_contains(_left_out, " ~ literal(name) ~ "), false))" -%}
         {{ return('(' ~ type.omitted ~ ' or ' ~ listed ~ ')' if type.omitted else listed) }}
     {%- elif c.left_out == 'untouched' -%}
-        {{ return('(_touched is not null and not array_contains(_touched, ' ~ literal(name) ~ '))') }}
+        {{ return('(_touched is not null' ~ ('' if type.is_document else ' and not array_contains(_touched, ' ~ literal(name) ~ ')') ~ ')') }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}

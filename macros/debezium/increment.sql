@@ -50,7 +50,7 @@
     - is_truncated: whether the new events hold a truncate,
     - has_partial: whether some of them leave out values,
     - is_of_documents: whether the table has patches of columns of JSON,
-    - patched, known_patched: columns of which it may have some, with and without the new changes,
+    - patched: columns of which it or the new changes have some,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
@@ -70,7 +70,7 @@
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
-    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration) -%}
+    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '')) -%}
     {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
@@ -93,8 +93,7 @@
         'is_truncated': false,
         'has_partial': false,
         'is_of_documents': source.is_of_documents,
-        'patched': [] if is_new else fromjson(stored.get('cdc.patched', '[]')),
-        'known_patched': [] if is_new else fromjson(stored.get('cdc.patched', '[]')),
+        'patched': [],
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
@@ -143,9 +142,15 @@
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
     {%- endfor -%}
-    {%- if bounds.is_of_documents and bounds.has_partial -%}
-        {%- set of_new = run_query('select distinct explode(_cdc_patches.name) from ' ~ new_changes_name()).columns[0].values() -%}
-        {%- do bounds.update({'patched': bounds.columns | select('in', bounds.patched + of_new | list) | list}) -%}
+    {%- if bounds.is_of_documents -%}
+        {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
+        {%- set found = run_query(patches ~ new_changes_name() ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
+        {%- do bounds.update({'patched': bounds.columns | select('in', found.columns[0].values()) | list}) -%}
+    {%- elif bounds.has_partial and '_cdc_patches' in run_query('select * from ' ~ new_changes_name() ~ ' limit 0').column_names -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
+            ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
+        ) }}
     {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
     {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max}) -%}

@@ -63,9 +63,6 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
-            {%- if bounds.get('patched') %},
-            'cdc.patched' = {{ literal(tojson(bounds.patched)) }}
-            {%- endif %}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -122,14 +119,11 @@
     {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
-        {%- set told = [] -%}
-        {%- if bounds.resets != bounds.known_resets -%} {%- do told.append("'cdc.resets' = " ~ literal(bounds.resets)) -%} {%- endif -%}
-        {%- if bounds.patched != bounds.known_patched -%} {%- do told.append("'cdc.patched' = " ~ literal(tojson(bounds.patched))) -%} {%- endif -%}
-        {%- if bounds.is_truncated or told -%}
+        {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
             {%- do _store_with_next_commit(none) -%}
         {%- endif -%}
-        {%- if told -%}
-            {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ told | join(', ') ~ ')') -%}
+        {%- if bounds.resets != bounds.known_resets -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
         {%- endif -%}
         {%- if bounds.is_truncated -%}
             {%- do _truncate_silver(bounds) -%}
