@@ -280,9 +280,9 @@ def test_flattened_rows_of_several_tables_in_one_topic_are_told(lakehouse: Lakeh
     """Which may be parts of one, as a router makes them, or would overwrite one another."""
     told = {"__op": "c", "__deleted": "false", "__source_schema": "s"}
     rows = [{"id": 1, "note": "a", **told, "__table": "east"}, {"id": 2, "note": "b", **told, "__source_table": "west", "more": 1}]
-    done = lakehouse.run("parts", [flat("parts", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
-    assert [note for note in done.notes if "parts: its rows are of the tables s.east and s.west, and become one table" in note]
-    assert lakehouse.sql("select id, note from parts.parts order by id") == [(1, "a"), (2, "b")]
+    done = lakehouse.run("merged", [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
+    assert [note for note in done.notes if "merged: its rows are of the tables s.east and s.west, and become one table" in note]
+    assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b")]
 
 
 def test_metadata_of_another_prefix_are_no_columns(lakehouse: Lakehouse) -> None:
