@@ -513,7 +513,7 @@ def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict
     there = {row.tableName for row in spark.sql("show tables in silver").collect()}
     queries = [
         f"select '{table.relation}' as relation, count(*) as live_rows, "
-        "count_if(array_contains(map_values(_cdc_held), '')) as unknown "
+        "count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown "
         f"from silver.`{table.model('silver', system)}` where not _cdc_is_deleted"
         for table in tables
         if table.model("silver", system) in there

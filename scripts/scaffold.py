@@ -37,6 +37,8 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
+# Connectors whose source may give a row the key of another one that moves on later in the transaction.
+PASSES_KEYS_ON = {"postgresql", "oracle", "informix"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
 NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
@@ -779,7 +781,11 @@ def _properties(system: str, declared: Declared) -> str:
         )
     ]
     in_part = ["_cdc_patches"] if table.connector == "mongodb" and table.keys else []
-    held = [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in ("_cdc_held", *in_part)]
+    passed_on = table.keys and table.connector in PASSES_KEYS_ON
+    held = [
+        {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
+        for name in ("_cdc_held", *in_part, *(["_cdc_moves"] if passed_on else []))
+    ]
     meta: dict[str, Any] = {
         "connector": table.connector,
         "table": list(table.identity),
@@ -804,7 +810,14 @@ def _properties(system: str, declared: Declared) -> str:
         + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
         + [
             {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-            for name in ("_cdc_omitted", *in_part, "_cdc_kind", "_cdc_reject_reason", "_cdc_key")
+            for name in (
+                "_cdc_omitted",
+                *in_part,
+                *(["_cdc_move"] if passed_on else []),
+                "_cdc_kind",
+                "_cdc_reject_reason",
+                "_cdc_key",
+            )
         ],
     }
     silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}

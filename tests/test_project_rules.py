@@ -223,11 +223,19 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
+        passes_keys_on = table["keys"] and table["connector"] in ("postgresql", "oracle", "informix")
         if kind == "silver":
-            columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches
+            columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches + (["_cdc_moves"] if passes_keys_on else [])
         if kind == "staging":
             columns += [column for column in METADATA if column != "_cdc_is_deleted"]
-            columns += ["_cdc_omitted", *patches, "_cdc_kind", "_cdc_reject_reason", "_cdc_key"]
+            columns += [
+                "_cdc_omitted",
+                *patches,
+                *(["_cdc_move"] if passes_keys_on else []),
+                "_cdc_kind",
+                "_cdc_reject_reason",
+                "_cdc_key",
+            ]
         assert list(model["columns"]) == columns, name
 
 

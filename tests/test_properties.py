@@ -6,6 +6,7 @@ of them at once), dealt to several runs, and what happens around each run. A few
 """
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -191,6 +192,99 @@ def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, connec
     landed = sum(map(len, runs))
     assert lakehouse.sql(f"select sum(events) from monitoring.{system}__event_counts") == [(landed,)]
     assert lakehouse.sql(f"select count(*) from bronze.{system}") == [(landed,)]
+
+
+def transactions_that_pass_keys_on(
+    chance: Random, truncated_after: int | None
+) -> tuple[list[list[Event]], dict[int, dict[str, Any]]]:
+    """What Debezium writes of transactions on a group of keys whose constraint is checked at the end, and the rows that are left.
+
+    A statement gives rows the keys of others in any order, so that two are under one key in between; single rows change too. A
+    value that a row left out when its key changed is lost. Transaction number `n` is at the positions from 1000 n on.
+    """
+    rows: dict[int, dict[str, Any]] = {key: {"a": f"row {key}", "b": None, "n": 0} for key in range(KEYS) if chance.random() < 0.7}
+    found = [[(1, "r", key, row, "true") for key, row in rows.items()]]
+    for number in range(1, 5):
+        events: list[Event] = []
+        for lsn in range(1000 * number, 1000 * number + 10 * chance.randint(0, 3), 10):
+            keys = chance.sample(range(KEYS), KEYS)
+            key = keys[0]
+            if chance.random() < 0.5:  # a statement that moves some rows, each at most once
+                moved = [key for key in chance.sample(sorted(rows), len(rows)) if keys[key] != key]
+                if len({keys[key] for key in moved} | (rows.keys() - set(moved))) < len(rows):
+                    continue
+                before = dict(rows)
+                for place, key in enumerate(moved, lsn):
+                    left_out = chance.random() < 0.2
+                    changed = {**before[key], "n": place, **({"a": PLACEHOLDER} if left_out else {})}
+                    events += [(place, "d", key, None, "out"), (place, "c", keys[key], changed, "in")]
+                    rows[keys[key]] = {**changed, **({"a": None} if left_out else {})}
+                for key in set(moved) - {keys[key] for key in moved}:
+                    del rows[key]
+            elif key not in rows:
+                rows[key] = {"a": f"a{lsn}", "b": f"b{lsn}", "n": lsn}
+                events.append((lsn, "c", key, rows[key], "false"))
+            elif chance.random() < 0.6:
+                rows[key] = {**rows[key], "b": f"b{lsn}", "n": lsn}
+                left_out = chance.random() < 0.5
+                events.append((lsn, "u", key, {**rows[key], **({"a": PLACEHOLDER} if left_out else {})}, "false"))
+            else:
+                del rows[key]
+                events.append((lsn, "d", key, None, "false"))
+        found.append(events)
+        if number == truncated_after:
+            rows.clear()
+    return found, rows
+
+
+def of_transaction(system: str, group: int, item: Event, number: float, offset: int) -> dict[str, Any]:
+    """A record as PostgreSQL's connector writes it, with the headers of a change of key."""
+    lsn, op, key, row, mark = item
+    made = record(system, "orders", group, (lsn, op, key, row, "true" if op == "r" else "false"), offset)
+    value = json.loads(made["value"])
+    value["source"]["sequence"] = json.dumps([str(round(1000 * number)), str(lsn)])
+    header = {"out": "__debezium.newkey", "in": "__debezium.oldkey"}.get(mark)
+    return {**made, "value": json.dumps(value), "headers": [{"key": header, "value": "{}"}] if header else []}
+
+
+@settings(SETTINGS, max_examples=max(1, WORLDS // 3))
+@given(chance=st.randoms(use_true_random=True))
+def test_keys_that_rows_pass_on_in_one_statement_have_the_rows_of_the_source(lakehouse: Lakehouse, chance: Random) -> None:
+    """Transactions land in any order, in parts, and again; the parts of one in their order, as a topic has them."""
+    system, offsets = f"passed_on_{next(SYSTEMS)}", itertools.count(1)
+    runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
+    expected: dict[int, dict[str, Any]] = {}
+    histories: list[list[tuple[Event, list[int]]]] = []  # each event with the runs that land it
+    truncated_after = chance.choice([1, 2, 3, None])
+    for group in range(GROUPS):
+        transactions, rows = transactions_that_pass_keys_on(chance, truncated_after)
+        expected |= {group * KEYS + key: row for key, row in rows.items()}
+        histories.append([])
+        for number, events in enumerate(transactions):
+            for item, run in zip(events, sorted(chance.choices(range(RUNS), k=len(events))), strict=True):
+                landed_by = [run] + [chance.randrange(run, RUNS)] * (chance.random() < 0.1)
+                histories[-1].append((item, landed_by))
+                for lands in landed_by:
+                    runs[lands].append(of_transaction(system, group, item, number, next(offsets)))
+    if truncated_after:
+        truncate: Event = (1000 * truncated_after + 500, "t", 0, None, "false")
+        runs[chance.randrange(RUNS)].append(of_transaction(system, 0, truncate, truncated_after + 0.5, next(offsets)))
+    for records in runs:
+        chance.shuffle(records)
+    live_through(lakehouse, system, runs, around_runs(chance))
+
+    def compared() -> list[dict[str, Any]]:
+        found = of_table(lakehouse, system, "orders")
+        wrong = {key // KEYS for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
+        told = [f"{histories[group]}: {[found.get(group * KEYS + key) for key in range(KEYS)]}" for group in wrong]
+        assert not told, f"truncated after {truncated_after}, {min(told, key=len)}"
+        return lakehouse.rows(f"(select * except (_cdc_moves) from silver.{system}__orders)")
+
+    silver = compared()
+    assert lakehouse.dbt("run", "--full-refresh", "--select", f"{system}__orders").success
+    different = [pair for pair in zip(silver, compared(), strict=True) if pair[0] != pair[1]]
+    assert not different, (len(different), different[0])
+    assert lakehouse.dbt("test", "--select", f"{system}__orders,test_name:newest_change_wins").success
 
 
 @settings(SETTINGS, max_examples=max(1, WORLDS // 3))

@@ -4,6 +4,7 @@
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence'],
         'not_from': ['mariadb', 'mysql'],
         'position': _postgresql_position(),
+        'transaction_width': 20,
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
         'left_out': 'placeholder',
         'splits_key_changes': true,

@@ -1,7 +1,8 @@
 {#-
     Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
-    over its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold patches, and
-    `patched`, the columns of which they do. A first build and a full refresh take everything.
+    over its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold patches,
+    `patched`, the columns of which they do, `moves_width`, which is no 0 where rows may pass keys on, `is_moved`, whether some did,
+    and `stored`, the table that they are merged into, if any. A first build and a full refresh take everything.
 
     When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
     are (how many of each kind, the newest truncate) is asked there, and the merge reads them there.
@@ -11,7 +12,7 @@
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': []}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'moves_width': 0, 'is_moved': false, 'stored': none}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -25,6 +26,9 @@
         'has_partial': bounds.has_partial,
         'is_of_documents': bounds.is_of_documents,
         'patched': bounds.patched if bounds.has_partial else [],
+        'moves_width': bounds.moves_width,
+        'is_moved': bounds.is_moved,
+        'stored': none if bounds.is_new else this,
     }) }}
 {%- endmacro %}
 
@@ -51,6 +55,8 @@
     - has_partial: whether some of them leave out values,
     - is_of_documents: whether the table has patches of columns of JSON,
     - patched: columns of which it or the new changes have some,
+    - moves_width: what `moves_width` tells of the source; 0 where the table has no `_cdc_moves`,
+    - is_moved: whether it or the new changes may have any,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
@@ -70,12 +76,12 @@
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
-    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '')) -%}
+    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.moves_width else '')) -%}
     {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': ''} -%} {%- endif -%}
+    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'is_moved': false} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
@@ -94,6 +100,8 @@
         'has_partial': false,
         'is_of_documents': source.is_of_documents,
         'patched': [],
+        'moves_width': source.moves_width,
+        'is_moved': source.moves_width > 0 and merged.is_moved,
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
@@ -129,6 +137,7 @@
     {%- set further = [
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
+        'count(_cdc_move)' if bounds.moves_width else '0',
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
     {%- set newest = [] -%}
@@ -141,6 +150,7 @@
         {%- if row[1] in ('change', 'truncate') -%} {%- do bounds.update({'oldest': [bounds.oldest or row[8], row[8]] | min}) -%} {%- endif -%}
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
+        {%- if row[12] -%} {%- do bounds.update({'is_moved': true}) -%} {%- endif -%}
     {%- endfor -%}
     {%- if bounds.is_of_documents -%}
         {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
@@ -199,7 +209,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     - routed_by: the events model that it reads, or none,
     - declaration: its text,
     - is_log: whether its connector's positions are those of a log,
-    - is_of_documents: whether its rows are documents with a key.
+    - is_of_documents: whether its rows are documents with a key,
+    - moves_width: how many characters of a position name its transaction, where rows may pass keys on.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -213,6 +224,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         'declaration': staging.raw_code,
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
+        'moves_width': _moves_width(meta),
     }) }}
 {%- endmacro %}
 
@@ -310,8 +322,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#-
-    What a table has merged: `batch`, the newest one, and `position`, the greatest place in the source's log, which only silver
-    has. Both are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
+    What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, which only silver
+    has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
     back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest ones in the table
     count: they may be lower, and reading an event again changes nothing.
 -#}
@@ -325,9 +337,10 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {%- if stored is none -%}
         {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
         {%- set greatest = run_query('select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation).rows[0] -%}
-        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or ''}) }}
+        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'is_moved': true}) }}
     {%- endif -%}
-    {{ return({'batch': stored.partition(' ')[0] | int, 'position': stored.partition(' ')[2]}) }}
+    {%- set parts = stored.split(' ') + [''] -%}
+    {{ return({'batch': parts[0] | int, 'position': parts[1], 'is_moved': 'moved' in parts}) }}
 {%- endmacro %}
 
 

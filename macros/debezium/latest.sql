@@ -8,7 +8,7 @@
     way begins with `_cdc_`: a key may be named `event` or `state`.
 
     An update that carries no document may change a part of a column of JSON: `_cdc_patches` keeps the write of the whole and what was
-    done since, so that a late one finds its place.
+    done since, so that a late one finds its place. Under a key that rows passed on, `_cdc_moves` keeps what tells whether one is there.
 -#}
 {% macro debezium_latest(changes, keys, columns) -%}
 
@@ -26,14 +26,15 @@ select
     {{ quoted(name) if name in keys else '_cdc_state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
     {%- endif %}
     {%- endfor %}
-    _cdc_state._cdc_op as _cdc_op,
-    _cdc_state._cdc_op = 'd' as _cdc_is_deleted,
-    _cdc_state._cdc_position as _cdc_position,
-    _cdc_state._cdc_is_snapshot as _cdc_is_snapshot,
-    _cdc_state._cdc_transaction_id as _cdc_transaction_id,
-    _cdc_state._cdc_changed_at as _cdc_changed_at,
-    _cdc_state._cdc_batch as _cdc_batch,
-    _cdc_state._cdc_event_id as _cdc_event_id,
+    {%- set shown = '_cdc_shown' if new.is_moved else '_cdc_state' %}
+    {{ shown }}._cdc_op as _cdc_op,
+    {{ shown }}._cdc_op = 'd' as _cdc_is_deleted,
+    {{ shown }}._cdc_position as _cdc_position,
+    {{ shown }}._cdc_is_snapshot as _cdc_is_snapshot,
+    {{ shown }}._cdc_transaction_id as _cdc_transaction_id,
+    {{ shown }}._cdc_changed_at as _cdc_changed_at,
+    {{ shown }}._cdc_batch as _cdc_batch,
+    {{ shown }}._cdc_event_id as _cdc_event_id,
     _cdc_state._cdc_held as _cdc_held
     {%- if new.patched %},
     {%- set patches = [] -%}
@@ -42,39 +43,84 @@ select
     {%- elif new.is_of_documents %},
     cast(null as {{ patches_type() }}) as _cdc_patches
     {%- endif %}
+    {%- if new.is_moved %},
+    {%- if new.stored %}
+    if(size(_cdc_events) > 0, {{ _moves('_cdc_events', _moves_write('_cdc_state'), '_cdc_out') }}, null) as _cdc_moves
+    {%- else %}
+    {{ _moves_of_row('_cdc_events', _moves_write('_cdc_state'), '_cdc_out', new.moves_width) }} as _cdc_moves
+    {%- endif %}
+    {%- elif new.moves_width %},
+    cast(null as {{ _moves_type() }}) as _cdc_moves
+    {%- endif %}
 from (
+    {%- if new.is_moved %}
+    select
+        *,
+        {{ _shown_write(_moves_write('_cdc_state'), '_cdc_out', '_cdc_events', new.moves_width) }} as _cdc_shown
+    from (
+    {%- endif %}
     select
         {% for name in keys %}{{ quoted(name) }}, {% endfor %}
         {%- if new.has_partial %}
-        if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }}, {{ _fold_partial_events(others, kept) }}) as _cdc_state
+        if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }}, {{ _fold_partial_events(others, kept, new.is_moved) }}) as _cdc_state
         {%- else %}
         {{ _state('_cdc_full', others, kept) }} as _cdc_state
         {%- endif %}
         {%- if new.patched %},
         flatten(transform(_cdc_partial, e -> e._cdc_patches)) as _cdc_done
         {%- endif %}
+        {%- if new.is_moved %},
+        _cdc_out,
+        array_sort(_cdc_events) as _cdc_events
+        {%- endif %}
     from (
         select
             {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-            {%- if new.has_partial %}
-            max_by(_cdc_event, _cdc_position) filter (where _cdc_omitted is null) as _cdc_full,
+            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial else []) + (["_cdc_move is distinct from 'out'"] if new.is_moved else []) %}
+            max_by(_cdc_event, _cdc_position) {{- ' filter (where ' ~ is_full | join(' and ') ~ ')' if is_full }} as _cdc_full
+            {%- if new.has_partial %},
             collect_list(_cdc_event) filter (where _cdc_omitted is not null) as _cdc_partial
-            {%- else %}
-            max_by(_cdc_event, _cdc_position) as _cdc_full
+            {%- endif %}
+            {%- if new.is_moved %},
+            max({{ _moves_write('_cdc_event') }}) filter (where _cdc_move = 'out') as _cdc_out,
+            collect_set({{ _moves_event('_cdc_position', "coalesce(_cdc_move, if(_cdc_event._cdc_op = 'd', 'gone', 'there'))") }}) filter (where _cdc_is_moved) as _cdc_events
             {%- endif %}
         from (
             select
                 {% for name in keys %}{{ quoted(name) }}, {% endfor %}
                 _cdc_position,
                 _cdc_omitted,
-                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched else [])) }}) as _cdc_event
+                {%- if new.is_moved %}
+                _cdc_move,
+                _cdc_is_moved,
+                {%- endif %}
+                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched else []) + (['_cdc_move'] if new.is_moved else [])) }}) as _cdc_event
             from {{ new.relation }}
+            {%- if new.is_moved %}
+            {#- Of keys that rows came to or left all changes are collected. #}
+            left join (
+                select {{ _quoted_list(keys) }}, true as _cdc_is_moved
+                from {{ new.relation }}
+                where _cdc_kind = 'change' and _cdc_move is not null and {{ new.condition }}
+                {%- if new.stored %}
+                union
+                select {{ _quoted_list(keys) }}, true
+                from {{ new.stored }}
+                where _cdc_moves is not null
+                {%- else %}
+                group by {{ _quoted_list(keys) }}
+                {%- endif %}
+            ) as moved using ({{ _quoted_list(keys) }})
+            {%- endif %}
             where
                 _cdc_kind = 'change'
                 and {{ new.condition }}
         ) as events
         group by {{ _quoted_list(keys) }}
     ) as folded
+    {%- if new.is_moved %}
+    ) as moves
+    {%- endif %}
 ) as states
 
 {%- endmacro %}
@@ -97,8 +143,11 @@ from (
 {%- endmacro %}
 
 
-{#- The newest full event with the partial events after it laid over, column by column. -#}
-{% macro _fold_partial_events(others, kept) -%}
+{#-
+    The newest full event with the partial events after it laid over, column by column. A row that came from another key takes nothing
+    from the one that was there: what it left out is NULL, held at the place of the event without its own number.
+-#}
+{% macro _fold_partial_events(others, kept, is_moved=false) -%}
     aggregate(
         array_sort(
             filter(_cdc_partial, e -> e._cdc_position > coalesce(_cdc_full._cdc_position, '')),
@@ -107,14 +156,15 @@ from (
         {{ _state('_cdc_full', others, kept) }},
         (s, e) -> named_struct(
             {%- for name in others %}
-            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}), s.{{ quoted(name) }}, e.{{ quoted(name) }}),
+            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}) {{- " and e._cdc_move is null" if is_moved }}, s.{{ quoted(name) }}, e.{{ quoted(name) }}),
             {%- endfor %}
             {%- for name in kept if name != '_cdc_position' %}
             {{ literal(name) }}, e.{{ quoted(name) }},
             {%- endfor %}
             '_cdc_position', e._cdc_position,
             '_cdc_held', map_from_arrays(
-                e._cdc_omitted, transform(e._cdc_omitted, c -> coalesce(s._cdc_held[c], s._cdc_position))
+                e._cdc_omitted,
+                transform(e._cdc_omitted, c -> {{ "if(e._cdc_move is not null, substring_index(e._cdc_position, '.', 3), " if is_moved }}coalesce(s._cdc_held[c], s._cdc_position){{ ')' if is_moved }})
             )
         )
     )

@@ -134,7 +134,7 @@
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched) }}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.moves_width if bounds.is_moved else 0) }}
             {%- else %}
             insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
             replace where {{ bounds.batch }} > {{ bounds.above }}
@@ -168,9 +168,11 @@
         "alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ position
         ~ ", 'cdc.truncated-by' = " ~ literal(tojson(bounds.truncated_by)) ~ ")"
     ) -%}
-    {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position) -%}
+    {%- set moved_later = ' and coalesce(_cdc_moves.`out`._cdc_position, \'\') < ' ~ position if bounds.is_moved else '' -%}
+    {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position ~ moved_later) -%}
     {%- if bounds.get('keys') -%}
         {%- do _forget_values_before(position, bounds) -%}
+        {%- if bounds.is_moved -%} {%- do _forget_moves_before(position, bounds) -%} {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -187,13 +189,34 @@
 {%- endmacro %}
 
 
+{#- What moved under a key before a truncate, and the row that was under it then, have no bearing on what moves afterwards. -#}
+{% macro _forget_moves_before(position, bounds) -%}
+    {%- set is_older = '_cdc_moves.`row`._cdc_position < ' ~ position -%}
+    {%- set no_row = "from_json('{\"_cdc_position\": \"\"}', '" ~ _moves_write_type() ~ "')" -%}
+    {%- set row = 'if(' ~ is_older ~ ', ' ~ no_row ~ ', _cdc_moves.`row`)' -%}
+    {%- set events = 'filter(_cdc_moves.events, e -> e > ' ~ position ~ ')' -%}
+    {%- set shown = _shown_write(row, '_cdc_moves.`out`', events, bounds.moves_width) -%}
+    {%- set assignments = [
+        '_cdc_held = if(' ~ is_older ~ ', null, _cdc_held)',
+        '_cdc_moves = ' ~ _moves(events, row, '_cdc_moves.`out`'),
+    ] -%}
+    {%- for name in bounds.get('columns') if name not in bounds.get('keys') -%}
+        {%- do assignments.append(quoted(name) ~ ' = if(' ~ is_older ~ ', null, ' ~ quoted(name) ~ ')') -%}
+    {%- endfor -%}
+    {%- for name in metadata_columns() -%}
+        {%- do assignments.append(name ~ ' = ' ~ _of_shown_write(name, shown)) -%}
+    {%- endfor -%}
+    {%- do run_query('update ' ~ this ~ ' set ' ~ assignments | join(', ') ~ ' where exists(_cdc_moves.events, e -> e < ' ~ position ~ ')') -%}
+{%- endmacro %}
+
+
 {#- Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. -#}
 {% macro _store_with_next_commit(bounds) -%}
     {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set position = ' ' ~ bounds.merged_position if bounds.merged_position is defined else '' -%}
+        {%- set position = ' ' ~ bounds.merged_position ~ (' moved' if bounds.is_moved else '') if bounds.merged_position is defined else '' -%}
         {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ position) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -204,10 +227,11 @@
 
     `_cdc_held` gives the position of a column's write where it is older than the row's; an incoming row that is
     older as a whole may still supply such a column, and nothing else of it counts. A column of `patched` is what the patches of both
-    make of it.
+    make of it. Where rows passed keys on, `moves_width` is no 0, and what both rows know of it decides whether one is there.
 -#}
-{% macro debezium_merge_sql(target, source, keys, columns, patched=[]) -%}
+{% macro debezium_merge_sql(target, source, keys, columns, patched=[], moves_width=0) -%}
     {%- set metadata = metadata_columns() -%}
+    {%- set is_moved = 'coalesce(stored._cdc_moves, incoming._cdc_moves) is not null' -%}
 merge into {{ target }} as stored
 using {{ source }} as incoming
 on {% for key in keys %}stored.{{ quoted(key) }} <=> incoming.{{ quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %}
@@ -220,6 +244,9 @@ when matched and (
     {%- if patched %}
     or exists(incoming._cdc_patches, p -> p.position > coalesce(stored._cdc_held[p.name], stored._cdc_position))
     {%- endif %}
+    {%- if moves_width %}
+    or {{ is_moved }}
+    {%- endif %}
 ) then update set
     {%- set patches = [] %}
     {%- for name in columns if name in patched %}
@@ -231,19 +258,61 @@ when matched and (
     {%- endif %}
     {%- for name in columns if name not in keys + patched %}
     {{ quoted(name) }} = if(
-        {{ _write_position('incoming', name) }} > {{ _write_position('stored', name) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
+        {{ _write_position('incoming', name, moves_width) }} > {{ _write_position('stored', name, moves_width) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
     ),
     {%- endfor %}
     {%- for name in metadata %}
-    {{ name }} = if(incoming._cdc_position > stored._cdc_position, incoming.{{ name }}, stored.{{ name }}),
+    {%- set newer = 'if(incoming._cdc_position > stored._cdc_position, incoming.' ~ name ~ ', stored.' ~ name ~ ')' %}
+    {{ name }} = {{ 'if(' ~ is_moved ~ ', ' ~ _of_shown_write(name, _merged_write(moves_width)) ~ ', ' ~ newer ~ ')' if moves_width else newer }},
     {%- endfor %}
-    _cdc_held = {{ _merged_held() }}
+    {%- if moves_width %}
+    _cdc_moves = if({{ is_moved }}, {{ _moves_of_row(_merged_moves(), _newer_of('row'), _newer_of('out'), moves_width) }}, null),
+    {%- endif %}
+    _cdc_held = {{ _merged_held(moves_width) }}
 when not matched then insert *
 {%- endmacro %}
 
 
-{% macro _write_position(row, column) -%}
-    coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ row }}._cdc_position)
+{% macro _write_position(row, column, moves_width=0) -%}
+    coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ _row_position(row, moves_width) }})
+{%- endmacro %}
+
+
+{#- The position of the event that the columns of a row are of. -#}
+{% macro _row_position(row, moves_width) -%}
+    {{ 'coalesce(' ~ row ~ '._cdc_moves.`row`._cdc_position, ' ~ row ~ '._cdc_position)' if moves_width else row ~ '._cdc_position' }}
+{%- endmacro %}
+
+
+{#- What both rows know of the changes under their key, in order. -#}
+{% macro _merged_moves() -%}
+    {%- set of_rows = [] -%}
+    {%- for row in ('stored', 'incoming') -%}
+        {%- set event = _moves_event(row ~ '._cdc_position', "if(" ~ row ~ "._cdc_op = 'd', 'gone', 'there')") -%}
+        {%- do of_rows.append('coalesce(' ~ row ~ '._cdc_moves.events, array(' ~ event ~ '))') -%}
+    {%- endfor -%}
+    array_sort(array_union({{ of_rows | join(', ') }}))
+{%- endmacro %}
+
+
+{#- The newer write of both rows; `which` is a member of `_cdc_moves`. -#}
+{% macro _newer_of(which) -%}
+    {%- set of_rows = [] -%}
+    {%- for row in ('stored', 'incoming') -%}
+        {%- set write = row ~ '._cdc_moves.' ~ quoted(which) -%}
+        {%- do of_rows.append('coalesce(' ~ write ~ ', ' ~ _moves_write(row) ~ ')' if which == 'row' else write) -%}
+    {%- endfor -%}
+    greatest({{ of_rows | join(', ') }})
+{%- endmacro %}
+
+
+{% macro _merged_write(moves_width) -%}
+    {{ _shown_write(_newer_of('row'), _newer_of('out'), _merged_moves(), moves_width) }}
+{%- endmacro %}
+
+
+{% macro _of_shown_write(name, write) -%}
+    {{ write ~ "._cdc_op = 'd'" if name == '_cdc_is_deleted' else write ~ '.' ~ name }}
 {%- endmacro %}
 
 
@@ -259,18 +328,19 @@ when not matched then insert *
 
 
 {#- The columns of the merged row whose write is older than the row, each with the position of that write. -#}
-{% macro _merged_held() -%}
+{% macro _merged_held(moves_width=0) -%}
+    {%- set incoming, stored = _row_position('incoming', moves_width), _row_position('stored', moves_width) -%}
     {%- set columns = 'array_union(coalesce(map_keys(incoming._cdc_held), array()), coalesce(map_keys(stored._cdc_held), array()))' -%}
     {%- set entries -%}
         map_filter(
             map_from_arrays({{ columns }}, transform({{ columns }}, c -> greatest(
-                coalesce(incoming._cdc_held[c], incoming._cdc_position), coalesce(stored._cdc_held[c], stored._cdc_position)
+                coalesce(incoming._cdc_held[c], {{ incoming }}), coalesce(stored._cdc_held[c], {{ stored }})
             ))),
-            (c, position) -> position < greatest(incoming._cdc_position, stored._cdc_position)
+            (c, position) -> position < greatest({{ incoming }}, {{ stored }})
         )
     {%- endset -%}
     case
-        when incoming._cdc_held is null and (stored._cdc_held is null or incoming._cdc_position > stored._cdc_position) then null
+        when incoming._cdc_held is null and (stored._cdc_held is null or {{ incoming }} > {{ stored }}) then null
         when size({{ entries }}) = 0 then null
         else {{ entries }}
     end

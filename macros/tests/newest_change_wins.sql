@@ -1,4 +1,4 @@
-{#- Every key stands at the greatest position of its changes, unless a later truncate took it. -#}
+{#- Every key stands at the greatest position of its changes, or knows it to have taken another row's, unless a later truncate took it. -#}
 {% test newest_change_wins(model, changes, keys) %}
 select newest.*
 from (
@@ -11,5 +11,8 @@ left join {{ model }} as stored
     on {% for name in keys %}newest.{{ quoted(name) }} <=> stored.{{ quoted(name) }}{{ ' and ' if not loop.last }}{% endfor %}
 where
     coalesce(stored._cdc_position, '') <> newest.newest_position
+    {%- if execute and _keeps_moves(changes) %}
+    and coalesce(stored._cdc_moves.`out`._cdc_position, '') <> newest.newest_position
+    {%- endif %}
     and newest.newest_position > coalesce((select max(_cdc_position) from {{ changes }} where _cdc_kind = 'truncate'), '')
 {% endtest %}

@@ -1,0 +1,110 @@
+{#-
+    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of each.
+
+    A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints are checked
+    at the end). Under that key the create comes before the delete, as where one row passes through a key, and an event does not
+    tell the two apart. The number of rows does: there were none or one under the key before the transaction, and each `in` is one more, each `out`
+    one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
+
+    - events: the places of the newest transaction that moved rows to or from the key, each followed by what it did (`in`, `out`,
+      `there`, `gone`), and the newest place before it, in order,
+    - row: the metadata of the newest event that is no `out`, whose values the columns have,
+    - out: those of the newest `out`, which the row shows where nothing is left under its key.
+-#}
+{% macro _moves_type() -%}
+    struct<events: array<string>, `row`: {{ _moves_write_type() }}, `out`: {{ _moves_write_type() }}>
+{%- endmacro %}
+
+
+{% macro _moves_write_type() -%}
+    struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string, _cdc_changed_at: timestamp,
+        _cdc_batch: bigint, _cdc_event_id: string>
+{%- endmacro %}
+
+
+{#-
+    Whether a change moves a row to (`in`) or from (`out`) its key, else NULL. Debezium marks both halves
+    (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header counts, its content is the converter's.
+-#}
+{% macro _move() -%}
+    case
+        when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then 'out'
+        when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then 'in'
+    end
+{%- endmacro %}
+
+
+{#- How many leading characters of `_cdc_position` name a transaction of a table's source; 0 where none do, or it has no key. -#}
+{% macro _moves_width(meta) -%}
+    {{ return(debezium_connector(meta.connector).transaction_width + 5 if meta.get('connector') and meta.get('keys') and debezium_connector(meta.connector).transaction_width else 0) }}
+{%- endmacro %}
+
+
+{#- Whether silver tables of a staging relation have `_cdc_moves`. -#}
+{% macro _keeps_moves(changes) -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == changes.identifier and node.schema == changes.schema -%}
+        {{ return(_moves_width(node.config.get('meta', {}).get('debezium', {})) > 0) }}
+    {%- endfor -%}
+    {{ return(false) }}
+{%- endmacro %}
+
+
+{#- What a change did, with its place. -#}
+{% macro _moves_event(position, did) -%}
+    concat(substring_index({{ position }}, '.', 3), ' ', {{ did }})
+{%- endmacro %}
+
+
+{#- The metadata of a write, the position first, so that the greater of two is the newer. -#}
+{% macro _moves_write(row) -%}
+    named_struct(
+        {%- for name in ['_cdc_position', '_cdc_op', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
+        '{{ name }}', {{ row }}.{{ name }}{{ ', ' if not loop.last }}
+        {%- endfor -%}
+    )
+{%- endmacro %}
+
+
+{#- What a row shows: the newest write, or the `out` after it where that left nothing under the key. -#}
+{% macro _shown_write(row, out, events, width) -%}
+    if({{ out }}._cdc_position > {{ row }}._cdc_position and {{ _rows_under_key(events, width) }} = 0, {{ out }}, {{ row }})
+{%- endmacro %}
+
+
+{#- How many rows are under a key after these events. A transaction begins with one or none; what it takes first was there. -#}
+{% macro _rows_under_key(events, width) -%}
+    {%- set is_first = 'left(e, ' ~ width ~ ') <> s.transaction' -%}
+    {%- set rows = 'if(' ~ is_first ~ ', least(s.n, 1), s.n)' -%}
+    aggregate(
+        {{ events }},
+        named_struct('n', 0, 'transaction', ''),
+        (s, e) -> named_struct(
+            'n', case
+                when endswith(e, ' gone') then 0
+                when endswith(e, ' there') then greatest({{ rows }}, 1)
+                when endswith(e, ' in') then {{ rows }} + 1
+                when {{ is_first }} then 0
+                else greatest({{ rows }} - 1, 0)
+            end,
+            'transaction', left(e, {{ width }})
+        ),
+        s -> s.n
+    )
+{%- endmacro %}
+
+
+{#- `_cdc_moves` of a row; NULL where a later transaction that moved nothing decides alone. -#}
+{% macro _moves_of_row(events, row, out, width) -%}
+    {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
+    {%- set transactions = 'transform(' ~ moves ~ ', e -> left(e, ' ~ width ~ '))' -%}
+    {%- set since = "coalesce(array_max(filter(events, e -> not array_contains(transactions, left(e, " ~ width ~ ')))), \'\')' -%}
+    {%- set kept = let(transactions, 'transactions', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
+    {%- set found = let(events, 'events', kept) -%}
+    {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
+    {{ let(found, 'kept', 'if(' ~ has_moves ~ ', ' ~ _moves('kept', row, out) ~ ', null)') }}
+{%- endmacro %}
+
+
+{% macro _moves(events, row, out) -%}
+    named_struct('events', {{ events }}, 'row', {{ row }}, 'out', {{ out }})
+{%- endmacro %}
