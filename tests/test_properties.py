@@ -203,7 +203,7 @@ def transactions_that_pass_keys_on(
     value that a row left out when its key changed is lost. Transaction number `n` is at the positions from 1000 n on.
     """
     rows: dict[int, dict[str, Any]] = {key: {"a": f"row {key}", "b": None, "n": 0} for key in range(KEYS) if chance.random() < 0.7}
-    found = [[(1, "r", key, row, "true") for key, row in rows.items()]]
+    found: list[list[Event]] = [[(1, "r", key, row, "true") for key, row in rows.items()]]
     for number in range(1, 5):
         events: list[Event] = []
         for lsn in range(1000 * number, 1000 * number + 10 * chance.randint(0, 3), 10):
