@@ -38,7 +38,7 @@ SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "tr
 # Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
 SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
 # Connectors whose source may give a row the key of another one that moves on later in the transaction.
-PASSES_KEYS_ON = {"postgresql", "oracle", "informix"}
+PASSES_KEYS_ON = {"postgresql", "oracle", "db2", "informix"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
 NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written

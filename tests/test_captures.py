@@ -219,7 +219,7 @@ def take(rows: list[dict[str, Any]], alike: list[dict[str, Any]]) -> bool:
     return bool(alike)
 
 
-@pytest.mark.parametrize("system", ["shop", "billing"])
+@pytest.mark.parametrize("system", ["shop", "billing", "seats"])
 def test_capture_gives_the_databases_rows(lakehouse: Lakehouse, system: str) -> None:
     lakehouse.run(system, EVENTS / f"{system}.jsonl")
 

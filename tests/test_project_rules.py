@@ -223,7 +223,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
-        passes_keys_on = table["keys"] and table["connector"] in ("postgresql", "oracle", "informix")
+        passes_keys_on = table["keys"] and table["connector"] in ("postgresql", "oracle", "db2", "informix")
         if kind == "silver":
             columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches + (["_cdc_moves"] if passes_keys_on else [])
         if kind == "staging":

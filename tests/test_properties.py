@@ -242,7 +242,8 @@ def of_transaction(system: str, group: int, item: Event, number: float, offset: 
     lsn, op, key, row, mark = item
     made = record(system, "orders", group, (lsn, op, key, row, "true" if op == "r" else "false"), offset)
     value = json.loads(made["value"])
-    value["source"]["sequence"] = json.dumps([str(round(1000 * number)), str(lsn)])
+    committed = None if number <= 1 else str(round(1000 * number))  # as long as none was, there is none
+    value["source"] |= {"sequence": json.dumps([committed, str(lsn)]), "txId": 700 + round(number)}
     header = {"out": "__debezium.newkey", "in": "__debezium.oldkey"}.get(mark)
     return {**made, "value": json.dumps(value), "headers": [{"key": header, "value": "{}"}] if header else []}
 

@@ -69,8 +69,8 @@
       is taken again is then newer than the changes before it in the topic; at a position it loses to the change there,
     - is_log: whether a later change of a key has a greater position. Where writers choose the time of their write it may not, and a
       lesser one does not tell that a log started over,
-    - transaction_width: how many leading characters of `position` are those of its transaction and of no other one; 0 where it does not
-      tell, or no key can pass from one row to another inside a transaction but by its delete,
+    - passes_keys_on: the number of the transaction, where the source may give a row the key of another one that moves on later in it, or
+      none,
     - ties: what decides between an event and a delete of one key at one position: `topic`, the order of the topic;
       `deletes_first`; `deletes_last`,
     - table: the names that identify the table inside an event, outermost first,
@@ -110,7 +110,7 @@
         'position': "''",
         'in_topic_order': "_source_position = ''",
         'is_log': true,
-        'transaction_width': 0,
+        'passes_keys_on': none,
         'ties': 'topic',
         'table': [],
         'table_by_topic': false,

@@ -3,6 +3,7 @@
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'commit_lsn', 'change_lsn'],
         'position': _db2_position(),
+        'passes_keys_on': '_event.payload.source.commit_lsn',
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
     })) }}
 {%- endmacro %}

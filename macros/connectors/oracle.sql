@@ -6,7 +6,7 @@
             'lcr_position',
         ],
         'position': _oracle_position(),
-        'transaction_width': 20,
+        'passes_keys_on': '_event.payload.source.txId',
         'table': ['_event.payload.source.db', '_event.payload.source.schema', '_event.payload.source.table'],
         'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.txId)',
         'left_out': 'placeholder',

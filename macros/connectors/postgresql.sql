@@ -1,10 +1,10 @@
 {#- PostgreSQL: docs/connectors/postgresql.md. -#}
 {% macro postgresql_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence'],
+        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence', 'txId'],
         'not_from': ['mariadb', 'mysql'],
         'position': _postgresql_position(),
-        'transaction_width': 20,
+        'passes_keys_on': '_event.payload.source.txId',
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
         'left_out': 'placeholder',
         'splits_key_changes': true,

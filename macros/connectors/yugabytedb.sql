@@ -33,7 +33,7 @@
 {#- The logical connector with its plugin `yboutput`: PostgreSQL's positions, and cells that tell what did not change. -#}
 {% macro yugabytedb_yboutput_connector() -%}
     {%- set capabilities = postgresql_connector() -%}
-    {%- do capabilities.update({'form': 'cells', 'left_out': 'unset', 'transaction_width': 0}) -%}
+    {%- do capabilities.update({'form': 'cells', 'left_out': 'unset', 'passes_keys_on': none}) -%}
     {{ return(capabilities) }}
 {%- endmacro %}
 
@@ -44,6 +44,6 @@
 -#}
 {% macro yugabytedb_pgoutput_connector() -%}
     {%- set capabilities = postgresql_connector() -%}
-    {%- do capabilities.update({'null_is_ambiguous': true, 'transaction_width': 0}) -%}
+    {%- do capabilities.update({'null_is_ambiguous': true, 'passes_keys_on': none}) -%}
     {{ return(capabilities) }}
 {%- endmacro %}

@@ -134,8 +134,8 @@ select
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
     _omitted as _cdc_omitted,
-    {%- if c.transaction_width and keys %}
-    {{ _move() }} as _cdc_move,
+    {%- if c.passes_keys_on and keys %}
+    {{ _move(c) }} as _cdc_move,
     {%- endif %}
     {%- if c.form == 'document' and keys %}
     {{ _patches_of_columns(keys, columns) }} as _cdc_patches,

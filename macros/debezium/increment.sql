@@ -1,7 +1,7 @@
 {#-
     Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
     over its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold patches,
-    `patched`, the columns of which they do, `moves_width`, which is no 0 where rows may pass keys on, `is_moved`, whether some did,
+    `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`, whether some did,
     and `stored`, the table that they are merged into, if any. A first build and a full refresh take everything.
 
     When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
@@ -12,7 +12,7 @@
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'moves_width': 0, 'is_moved': false, 'stored': none}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
@@ -26,7 +26,7 @@
         'has_partial': bounds.has_partial,
         'is_of_documents': bounds.is_of_documents,
         'patched': bounds.patched if bounds.has_partial else [],
-        'moves_width': bounds.moves_width,
+        'passes_keys_on': bounds.passes_keys_on,
         'is_moved': bounds.is_moved,
         'stored': none if bounds.is_new else this,
     }) }}
@@ -55,7 +55,7 @@
     - has_partial: whether some of them leave out values,
     - is_of_documents: whether the table has patches of columns of JSON,
     - patched: columns of which it or the new changes have some,
-    - moves_width: what `moves_width` tells of the source; 0 where the table has no `_cdc_moves`,
+    - passes_keys_on: whether the table has `_cdc_moves`,
     - is_moved: whether it or the new changes may have any,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
@@ -76,7 +76,7 @@
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
-    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.moves_width else '')) -%}
+    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
     {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
@@ -100,8 +100,8 @@
         'has_partial': false,
         'is_of_documents': source.is_of_documents,
         'patched': [],
-        'moves_width': source.moves_width,
-        'is_moved': source.moves_width > 0 and merged.is_moved,
+        'passes_keys_on': source.passes_keys_on,
+        'is_moved': source.passes_keys_on and merged.is_moved,
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
@@ -137,7 +137,7 @@
     {%- set further = [
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
-        'count(_cdc_move)' if bounds.moves_width else '0',
+        "count_if(contains(_cdc_move, ' '))" if bounds.passes_keys_on else '0',
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
     {%- set newest = [] -%}
@@ -210,7 +210,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     - declaration: its text,
     - is_log: whether its connector's positions are those of a log,
     - is_of_documents: whether its rows are documents with a key,
-    - moves_width: how many characters of a position name its transaction, where rows may pass keys on.
+    - passes_keys_on: whether rows may pass keys on in a transaction.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -224,7 +224,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         'declaration': staging.raw_code,
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
-        'moves_width': _moves_width(meta),
+        'passes_keys_on': _passes_keys_on(meta),
     }) }}
 {%- endmacro %}
 

@@ -47,16 +47,16 @@ select
     {%- if new.stored %}
     if(size(_cdc_events) > 0, {{ _moves('_cdc_events', _moves_write('_cdc_state'), '_cdc_out') }}, null) as _cdc_moves
     {%- else %}
-    {{ _moves_of_row('_cdc_events', _moves_write('_cdc_state'), '_cdc_out', new.moves_width) }} as _cdc_moves
+    {{ _moves_of_row('_cdc_events', _moves_write('_cdc_state'), '_cdc_out') }} as _cdc_moves
     {%- endif %}
-    {%- elif new.moves_width %},
+    {%- elif new.passes_keys_on %},
     cast(null as {{ _moves_type() }}) as _cdc_moves
     {%- endif %}
 from (
     {%- if new.is_moved %}
     select
         *,
-        {{ _shown_write(_moves_write('_cdc_state'), '_cdc_out', '_cdc_events', new.moves_width) }} as _cdc_shown
+        {{ _shown_write(_moves_write('_cdc_state'), '_cdc_out', '_cdc_events') }} as _cdc_shown
     from (
     {%- endif %}
     select
@@ -76,14 +76,14 @@ from (
     from (
         select
             {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial else []) + (["_cdc_move is distinct from 'out'"] if new.is_moved else []) %}
+            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial else []) + (["not endswith(_cdc_move, ' out')"] if new.is_moved else []) %}
             max_by(_cdc_event, _cdc_position) {{- ' filter (where ' ~ is_full | join(' and ') ~ ')' if is_full }} as _cdc_full
             {%- if new.has_partial %},
             collect_list(_cdc_event) filter (where _cdc_omitted is not null) as _cdc_partial
             {%- endif %}
             {%- if new.is_moved %},
-            max({{ _moves_write('_cdc_event') }}) filter (where _cdc_move = 'out') as _cdc_out,
-            collect_set({{ _moves_event('_cdc_position', "coalesce(_cdc_move, if(_cdc_event._cdc_op = 'd', 'gone', 'there'))") }}) filter (where _cdc_is_moved) as _cdc_events
+            max({{ _moves_write('_cdc_event') }}) filter (where endswith(_cdc_move, ' out')) as _cdc_out,
+            collect_set({{ _moves_event('_cdc_event', '_cdc_move') }}) filter (where _cdc_is_moved) as _cdc_events
             {%- endif %}
         from (
             select
@@ -101,7 +101,7 @@ from (
             left join (
                 select {{ _quoted_list(keys) }}, true as _cdc_is_moved
                 from {{ new.relation }}
-                where _cdc_kind = 'change' and _cdc_move is not null and {{ new.condition }}
+                where _cdc_kind = 'change' and contains(_cdc_move, ' ') and {{ new.condition }}
                 {%- if new.stored %}
                 union
                 select {{ _quoted_list(keys) }}, true
@@ -156,7 +156,7 @@ from (
         {{ _state('_cdc_full', others, kept) }},
         (s, e) -> named_struct(
             {%- for name in others %}
-            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}) {{- " and e._cdc_move is null" if is_moved }}, s.{{ quoted(name) }}, e.{{ quoted(name) }}),
+            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}) {{- " and not contains(e._cdc_move, ' ')" if is_moved }}, s.{{ quoted(name) }}, e.{{ quoted(name) }}),
             {%- endfor %}
             {%- for name in kept if name != '_cdc_position' %}
             {{ literal(name) }}, e.{{ quoted(name) }},
@@ -164,7 +164,7 @@ from (
             '_cdc_position', e._cdc_position,
             '_cdc_held', map_from_arrays(
                 e._cdc_omitted,
-                transform(e._cdc_omitted, c -> {{ "if(e._cdc_move is not null, substring_index(e._cdc_position, '.', 3), " if is_moved }}coalesce(s._cdc_held[c], s._cdc_position){{ ')' if is_moved }})
+                transform(e._cdc_omitted, c -> {{ "if(contains(e._cdc_move, ' '), substring_index(e._cdc_position, '.', 3), " if is_moved }}coalesce(s._cdc_held[c], s._cdc_position){{ ')' if is_moved }})
             )
         )
     )

@@ -12,7 +12,7 @@ where not _cdc_is_deleted
         {%- for staging in graph.nodes[silver].depends_on.nodes if staging in graph.nodes -%}
             {%- set meta = graph.nodes[staging].config.get('meta', {}).get('debezium', {}) -%}
             {%- if is_of_documents(meta) -%} {{ return(['_cdc_patches']) }} {%- endif -%}
-            {%- if _moves_width(meta) -%} {{ return(['_cdc_moves']) }} {%- endif -%}
+            {%- if _passes_keys_on(meta) -%} {{ return(['_cdc_moves']) }} {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
     {{ return([]) }}

@@ -3,11 +3,11 @@
 
     A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints are checked
     at the end). Under that key the create comes before the delete, as where one row passes through a key, and an event does not
-    tell the two apart. The number of rows does: there were none or one under the key before the transaction, and each `in` is one more, each `out`
-    one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
+    tell the two apart. The number of rows does: there was none or one under the key before the transaction, and each `in` is one more, each
+    `out` one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
 
-    - events: the places of the newest transaction that moved rows to or from the key, each followed by what it did (`in`, `out`,
-      `there`, `gone`), and the newest place before it, in order,
+    - events: the places of the newest transaction that moved rows to or from the key, each followed by its number and what was done
+      (`in`, `out`, `there`, `gone`), and the newest place before it, in order,
     - row: the metadata of the newest event that is no `out`, whose values the columns have,
     - out: those of the newest `out`, which the row shows where nothing is left under its key.
 -#}
@@ -23,35 +23,44 @@
 
 
 {#-
-    Whether a change moves a row to (`in`) or from (`out`) its key, else NULL. Debezium marks both halves
+    The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium marks both halves
     (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header counts, its content is the converter's.
 -#}
-{% macro _move() -%}
-    case
-        when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then 'out'
-        when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then 'in'
-    end
+{% macro _move(c) -%}
+    concat(
+        translate(coalesce({{ c.passes_keys_on }}, ''), ' ', '_'),
+        case
+            when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then ' out'
+            when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then ' in'
+            else ''
+        end
+    )
 {%- endmacro %}
 
 
-{#- How many leading characters of `_cdc_position` name a transaction of a table's source; 0 where none do, or it has no key. -#}
-{% macro _moves_width(meta) -%}
-    {{ return(debezium_connector(meta.connector).transaction_width + 5 if meta.get('connector') and meta.get('keys') and debezium_connector(meta.connector).transaction_width else 0) }}
+{#- Whether rows of a table may pass keys on, by the `meta` of its staging model. -#}
+{% macro _passes_keys_on(meta) -%}
+    {{ return(meta.get('connector') and meta.get('keys') and debezium_connector(meta.connector).passes_keys_on is not none) }}
 {%- endmacro %}
 
 
 {#- Whether silver tables of a staging relation have `_cdc_moves`. -#}
 {% macro _keeps_moves(changes) -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == changes.identifier and node.schema == changes.schema -%}
-        {{ return(_moves_width(node.config.get('meta', {}).get('debezium', {})) > 0) }}
+        {{ return(_passes_keys_on(node.config.get('meta', {}).get('debezium', {}))) }}
     {%- endfor -%}
     {{ return(false) }}
 {%- endmacro %}
 
 
-{#- What a change did, with its place. -#}
-{% macro _moves_event(position, did) -%}
-    concat(substring_index({{ position }}, '.', 3), ' ', {{ did }})
+{#-
+    The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction nobody knows has one of its own: that
+    makes no difference to what is known of a row before a transaction moves others to its key.
+-#}
+{% macro _moves_event(row, move="''") -%}
+    {%- set place = "substring_index(" ~ row ~ "._cdc_position, '.', 3)" -%}
+    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row ~ "._cdc_op = 'd' then 'gone' else 'there' end" -%}
+    concat_ws(' ', {{ place }}, coalesce(nullif(split_part({{ move }}, ' ', 1), ''), {{ place }}), {{ did }})
 {%- endmacro %}
 
 
@@ -66,14 +75,14 @@
 
 
 {#- What a row shows: the newest write, or the `out` after it where that left nothing under the key. -#}
-{% macro _shown_write(row, out, events, width) -%}
-    if({{ out }}._cdc_position > {{ row }}._cdc_position and {{ _rows_under_key(events, width) }} = 0, {{ out }}, {{ row }})
+{% macro _shown_write(row, out, events) -%}
+    if({{ out }}._cdc_position > {{ row }}._cdc_position and {{ _rows_under_key(events) }} = 0, {{ out }}, {{ row }})
 {%- endmacro %}
 
 
 {#- How many rows are under a key after these events. A transaction begins with one or none; what it takes first was there. -#}
-{% macro _rows_under_key(events, width) -%}
-    {%- set is_first = 'left(e, ' ~ width ~ ') <> s.transaction' -%}
+{% macro _rows_under_key(events) -%}
+    {%- set is_first = "split_part(e, ' ', 2) <> s.transaction" -%}
     {%- set rows = 'if(' ~ is_first ~ ', least(s.n, 1), s.n)' -%}
     aggregate(
         {{ events }},
@@ -86,7 +95,7 @@
                 when {{ is_first }} then 0
                 else greatest({{ rows }} - 1, 0)
             end,
-            'transaction', left(e, {{ width }})
+            'transaction', split_part(e, ' ', 2)
         ),
         s -> s.n
     )
@@ -94,10 +103,10 @@
 
 
 {#- `_cdc_moves` of a row; NULL where a later transaction that moved nothing decides alone. -#}
-{% macro _moves_of_row(events, row, out, width) -%}
+{% macro _moves_of_row(events, row, out) -%}
     {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
-    {%- set transactions = 'transform(' ~ moves ~ ', e -> left(e, ' ~ width ~ '))' -%}
-    {%- set since = "coalesce(array_max(filter(events, e -> not array_contains(transactions, left(e, " ~ width ~ ')))), \'\')' -%}
+    {%- set transactions = 'transform(' ~ moves ~ ", e -> split_part(e, ' ', 2))" -%}
+    {%- set since = "coalesce(array_max(filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))), '')" -%}
     {%- set kept = let(transactions, 'transactions', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
     {%- set found = let(events, 'events', kept) -%}
     {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}

@@ -134,7 +134,7 @@
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.moves_width if bounds.is_moved else 0) }}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.is_moved) }}
             {%- else %}
             insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
             replace where {{ bounds.batch }} > {{ bounds.above }}
@@ -195,7 +195,7 @@
     {%- set no_row = "from_json('{\"_cdc_position\": \"\"}', '" ~ _moves_write_type() ~ "')" -%}
     {%- set row = 'if(' ~ is_older ~ ', ' ~ no_row ~ ', _cdc_moves.`row`)' -%}
     {%- set events = 'filter(_cdc_moves.events, e -> e > ' ~ position ~ ')' -%}
-    {%- set shown = _shown_write(row, '_cdc_moves.`out`', events, bounds.moves_width) -%}
+    {%- set shown = _shown_write(row, '_cdc_moves.`out`', events) -%}
     {%- set assignments = [
         '_cdc_held = if(' ~ is_older ~ ', null, _cdc_held)',
         '_cdc_moves = ' ~ _moves(events, row, '_cdc_moves.`out`'),
@@ -227,11 +227,11 @@
 
     `_cdc_held` gives the position of a column's write where it is older than the row's; an incoming row that is
     older as a whole may still supply such a column, and nothing else of it counts. A column of `patched` is what the patches of both
-    make of it. Where rows passed keys on, `moves_width` is no 0, and what both rows know of it decides whether one is there.
+    make of it. Where some rows passed keys on (`is_moved`), what both rows know of it decides whether one is there.
 -#}
-{% macro debezium_merge_sql(target, source, keys, columns, patched=[], moves_width=0) -%}
+{% macro debezium_merge_sql(target, source, keys, columns, patched=[], is_moved=false) -%}
     {%- set metadata = metadata_columns() -%}
-    {%- set is_moved = 'coalesce(stored._cdc_moves, incoming._cdc_moves) is not null' -%}
+    {%- set has_moves = 'coalesce(stored._cdc_moves, incoming._cdc_moves) is not null' -%}
 merge into {{ target }} as stored
 using {{ source }} as incoming
 on {% for key in keys %}stored.{{ quoted(key) }} <=> incoming.{{ quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %}
@@ -244,8 +244,8 @@ when matched and (
     {%- if patched %}
     or exists(incoming._cdc_patches, p -> p.position > coalesce(stored._cdc_held[p.name], stored._cdc_position))
     {%- endif %}
-    {%- if moves_width %}
-    or {{ is_moved }}
+    {%- if is_moved %}
+    or {{ has_moves }}
     {%- endif %}
 ) then update set
     {%- set patches = [] %}
@@ -258,29 +258,29 @@ when matched and (
     {%- endif %}
     {%- for name in columns if name not in keys + patched %}
     {{ quoted(name) }} = if(
-        {{ _write_position('incoming', name, moves_width) }} > {{ _write_position('stored', name, moves_width) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
+        {{ _write_position('incoming', name, is_moved) }} > {{ _write_position('stored', name, is_moved) }}, incoming.{{ quoted(name) }}, stored.{{ quoted(name) }}
     ),
     {%- endfor %}
     {%- for name in metadata %}
     {%- set newer = 'if(incoming._cdc_position > stored._cdc_position, incoming.' ~ name ~ ', stored.' ~ name ~ ')' %}
-    {{ name }} = {{ 'if(' ~ is_moved ~ ', ' ~ _of_shown_write(name, _merged_write(moves_width)) ~ ', ' ~ newer ~ ')' if moves_width else newer }},
+    {{ name }} = {{ 'if(' ~ has_moves ~ ', ' ~ _of_shown_write(name, _merged_write()) ~ ', ' ~ newer ~ ')' if is_moved else newer }},
     {%- endfor %}
-    {%- if moves_width %}
-    _cdc_moves = if({{ is_moved }}, {{ _moves_of_row(_merged_moves(), _newer_of('row'), _newer_of('out'), moves_width) }}, null),
+    {%- if is_moved %}
+    _cdc_moves = if({{ has_moves }}, {{ _moves_of_row(_merged_moves(), _newer_of('row'), _newer_of('out')) }}, null),
     {%- endif %}
-    _cdc_held = {{ _merged_held(moves_width) }}
+    _cdc_held = {{ _merged_held(is_moved) }}
 when not matched then insert *
 {%- endmacro %}
 
 
-{% macro _write_position(row, column, moves_width=0) -%}
-    coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ _row_position(row, moves_width) }})
+{% macro _write_position(row, column, is_moved=false) -%}
+    coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ _row_position(row, is_moved) }})
 {%- endmacro %}
 
 
 {#- The position of the event that the columns of a row are of. -#}
-{% macro _row_position(row, moves_width) -%}
-    {{ 'coalesce(' ~ row ~ '._cdc_moves.`row`._cdc_position, ' ~ row ~ '._cdc_position)' if moves_width else row ~ '._cdc_position' }}
+{% macro _row_position(row, is_moved) -%}
+    {{ 'coalesce(' ~ row ~ '._cdc_moves.`row`._cdc_position, ' ~ row ~ '._cdc_position)' if is_moved else row ~ '._cdc_position' }}
 {%- endmacro %}
 
 
@@ -288,8 +288,7 @@ when not matched then insert *
 {% macro _merged_moves() -%}
     {%- set of_rows = [] -%}
     {%- for row in ('stored', 'incoming') -%}
-        {%- set event = _moves_event(row ~ '._cdc_position', "if(" ~ row ~ "._cdc_op = 'd', 'gone', 'there')") -%}
-        {%- do of_rows.append('coalesce(' ~ row ~ '._cdc_moves.events, array(' ~ event ~ '))') -%}
+        {%- do of_rows.append('coalesce(' ~ row ~ '._cdc_moves.events, array(' ~ _moves_event(row) ~ '))') -%}
     {%- endfor -%}
     array_sort(array_union({{ of_rows | join(', ') }}))
 {%- endmacro %}
@@ -306,8 +305,8 @@ when not matched then insert *
 {%- endmacro %}
 
 
-{% macro _merged_write(moves_width) -%}
-    {{ _shown_write(_newer_of('row'), _newer_of('out'), _merged_moves(), moves_width) }}
+{% macro _merged_write() -%}
+    {{ _shown_write(_newer_of('row'), _newer_of('out'), _merged_moves()) }}
 {%- endmacro %}
 
 
@@ -328,8 +327,8 @@ when not matched then insert *
 
 
 {#- The columns of the merged row whose write is older than the row, each with the position of that write. -#}
-{% macro _merged_held(moves_width=0) -%}
-    {%- set incoming, stored = _row_position('incoming', moves_width), _row_position('stored', moves_width) -%}
+{% macro _merged_held(is_moved=false) -%}
+    {%- set incoming, stored = _row_position('incoming', is_moved), _row_position('stored', is_moved) -%}
     {%- set columns = 'array_union(coalesce(map_keys(incoming._cdc_held), array()), coalesce(map_keys(stored._cdc_held), array()))' -%}
     {%- set entries -%}
         map_filter(

@@ -1,11 +1,12 @@
-"""Capture the change events of two real databases with a real Debezium engine.
+"""Capture the change events of real databases with a real Debezium engine.
 
-    python tests/capture/capture.py [--out tests/events] [--system shop|billing]
+    python tests/capture/capture.py [--out tests/events] [--system shop|billing|seats]
 
 `shop` is a PostgreSQL 15 (records with schema blocks), `billing` a MariaDB 10.11 (records without, and with
-DDL records). For each the script starts a temporary server on the loopback interface, plays the chapters of
-`<system>.sql`, and runs the engine beside it. It kills the engine twice without warning while its offsets lag
-behind, once inside a transaction, so that the capture holds redelivered events as real ones do. Everything is
+DDL records), `seats` a small PostgreSQL whose rows pass their keys on. For each the script
+starts a temporary server on the loopback interface, plays the chapters of `<system>.sql`, and runs the engine
+beside it. It kills the engine without warning while its offsets lag behind, in the first two twice and once
+inside a transaction, so that the capture holds redelivered events as real ones do. Everything is
 stopped and removed in the end.
 
 It writes, for each system:
@@ -232,6 +233,28 @@ def capture_billing(folder: Path, kafka: str = "", between: Callable[[], None] =
         return engine.records(), database.tables()
 
 
+def capture_seats(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
+    """Statements on PostgreSQL that give rows the keys of others, which these leave only then."""
+    story = chapters("seats")
+    database = PostgreSql(folder / "postgresql")
+    with database:
+        database.execute(story["opening"])
+        settings = database.connector("seats") | converters(schemas=False) | {"extended.headers.enabled": "false"}
+        engine = Engine("seats", "postgres", settings, folder / "engine-seats", kafka, between)
+        with engine.running(AT_ONCE) as process:
+            engine.wait_for(process, r"\"snapshot\":\"last\"")
+            database.execute(story["monday"])
+            engine.wait_for(process, "early")
+        with engine.running(LAGGING) as process:
+            database.execute(story["tuesday"])
+            engine.wait_for(process, "closed")
+            engine.kill(process)
+        with engine.running(LAGGING) as process:
+            database.execute(story["wednesday"])
+            engine.wait_for(process, "wednesday")
+        return engine.records(), database.tables()
+
+
 def first_days(engine: Engine, database: Database, story: dict[str, str], kill_at: str) -> None:
     """Snapshot, a day with a clean end, and a day on which the engine is killed inside a transaction."""
     with engine.running(AT_ONCE) as process:
@@ -323,7 +346,7 @@ def write(out: Path, system: str, records: list[Record], tables: dict[str, Any])
         file.write("\n")
 
 
-CAPTURES = {"shop": capture_shop, "billing": capture_billing}
+CAPTURES = {"shop": capture_shop, "billing": capture_billing, "seats": capture_seats}
 
 
 def capture(system: str, out: Path) -> None:
