@@ -6,8 +6,8 @@
     tell the two apart. The number of rows does: there was none or one under the key before the transaction, and each `in` is one more, each
     `out` one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
 
-    - events: the places of the newest transaction that moved rows to or from the key, each followed by its number and what was done
-      (`in`, `out`, `there`, `gone`), and the newest place before it, in order,
+    - events: the places of the transactions that moved rows to or from the key since the newest one that did not, each followed by the
+      transaction and what was done, and the newest place of that one, in order. At one place `gone` sorts before `in`, `kept` and `out`,
     - row: the metadata of the newest event that is no `out`, whose values the columns have,
     - out: those of the newest `out`, which the row shows where nothing is left under its key.
 -#}
@@ -59,7 +59,7 @@
 -#}
 {% macro _moves_event(row, move="''") -%}
     {%- set place = "substring_index(" ~ row ~ "._cdc_position, '.', 3)" -%}
-    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row ~ "._cdc_op = 'd' then 'gone' else 'there' end" -%}
+    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row ~ "._cdc_op = 'd' then 'gone' else 'kept' end" -%}
     concat_ws(' ', {{ place }}, coalesce(nullif(split_part({{ move }}, ' ', 1), ''), {{ place }}), {{ did }})
 {%- endmacro %}
 
@@ -90,7 +90,7 @@
         (s, e) -> named_struct(
             'n', case
                 when endswith(e, ' gone') then 0
-                when endswith(e, ' there') then greatest({{ rows }}, 1)
+                when endswith(e, ' kept') then greatest({{ rows }}, 1)
                 when endswith(e, ' in') then {{ rows }} + 1
                 when {{ is_first }} then 0
                 else greatest({{ rows }} - 1, 0)
