@@ -56,6 +56,7 @@
     - is_of_documents: whether the table has patches of columns of JSON,
     - patched: columns of which it or the new changes have some,
     - passes_keys_on: whether the table has `_cdc_moves`,
+    - tells_moves: whether the staging model has `_cdc_move`,
     - is_moved: whether it or the new changes may have any,
     - oldest: the least place in the log of the new changes and truncates,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
@@ -101,7 +102,8 @@
         'is_of_documents': source.is_of_documents,
         'patched': [],
         'passes_keys_on': source.passes_keys_on,
-        'is_moved': source.passes_keys_on and merged.is_moved,
+        'tells_moves': source.tells_moves,
+        'is_moved': source.tells_moves and merged.is_moved,
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
@@ -137,7 +139,7 @@
     {%- set further = [
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
-        "count_if(contains(_cdc_move, ' '))" if bounds.passes_keys_on else '0',
+        "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
     {%- set newest = [] -%}
@@ -210,7 +212,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     - declaration: its text,
     - is_log: whether its connector's positions are those of a log,
     - is_of_documents: whether its rows are documents with a key,
-    - passes_keys_on: whether rows may pass keys on in a transaction.
+    - passes_keys_on: whether rows may pass keys on in a transaction,
+    - tells_moves: whether the staging model has what tells that; not where its text names another connector than its `meta`.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -225,6 +228,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
         'passes_keys_on': _passes_keys_on(meta),
+        'tells_moves': _passes_keys_on(meta) and ("'" ~ meta.connector ~ "'" in staging.raw_code or '"' ~ meta.connector ~ '"' in staging.raw_code),
     }) }}
 {%- endmacro %}
 
