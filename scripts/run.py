@@ -49,6 +49,9 @@ DEMO = {
     "sources": "tests/events/sources.jsonl",
 }
 PROGRESS_SECONDS = 10
+# Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
+DBT_OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
+DBT_OPTIONS += ["--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}, "sources": {"carts": ["id"], "lines": ["id"]}}  # their messages have none
 
 
@@ -164,13 +167,12 @@ def main() -> int:
         every = seconds_between(dict(os.environ))
         named = {request.system: request.events for request in todo if request.events}
         files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
-        dbt = threading.Thread(target=_import_dbt)  # takes seconds, as starting Spark does: both at once
+        dbt = threading.Thread(target=_prepare_dbt, daemon=True)  # takes seconds, as starting Spark does: both at once
         dbt.start()
         say("Starting Spark …")
         record_class_archive()
         jars = kafka_jars() if any(isinstance(request.events, Topics) for request in todo) else []
         spark = session(jars)
-        dbt.join()
         if jars:
             add_connector(spark, jars)
         lost = []
@@ -179,6 +181,7 @@ def main() -> int:
                 lost += _land(spark, request, files.get(request.system, []), say).lost
             elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
                 raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
+        dbt.join()
         failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
         _show(spark, [request.system for request in todo], say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
@@ -293,8 +296,12 @@ def _want(message: str) -> str:
     return ""
 
 
-def _import_dbt() -> None:
-    import dbt.cli.main  # noqa: F401
+def _prepare_dbt() -> None:
+    """Import dbt, and have it parse the project where it never has. What is wrong there is told when models are built."""
+    from dbt.cli.main import dbtRunner
+
+    if not (PROJECT / "target" / "partial_parse.msgpack").exists():
+        dbtRunner().invoke(["parse", *DBT_OPTIONS])
 
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
@@ -410,9 +417,7 @@ def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
                 told_at = time.monotonic()
                 say(f"  {done} of {models} done …")
 
-    # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
-    where = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json", "--profiles-dir", str(PROFILES)]
-    result = dbtRunner(callbacks=[progress]).invoke([*arguments, *where, "--project-dir", str(PROJECT)])
+    result = dbtRunner(callbacks=[progress]).invoke([*arguments, *DBT_OPTIONS])
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
