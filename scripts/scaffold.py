@@ -371,7 +371,7 @@ HAS_SCHEMA = r"""(
 # Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
-    or contains(value, '"unique"') and (contains(value, '"unique":null') or contains(value, '"unique": null'))
+    or substring_index(value, '"payload":', -1) rlike '"unique": ?null'
 )"""
 
 
