@@ -22,15 +22,16 @@
 {% macro _postgresql_position() -%}
     {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. -#}
     {%- set sequence = "translate(_event.payload.source.sequence, '[]\" ', '')" -%}
-    {%- set commit_lsn = "try_cast(substring_index(" ~ sequence ~ ", ',', 1) as decimal(20, 0))" -%}
-    {%- set event_lsn = "if(contains(" ~ sequence ~ ", ','), try_cast(substring_index(" ~ sequence ~ ", ',', -1) as decimal(20, 0)), null)" -%}
+    {%- set commit_lsn = "try_cast(split_part(" ~ sequence ~ ", ',', 1) as decimal(20, 0))" -%}
+    {%- set event_lsn = "try_cast(split_part(" ~ sequence ~ ", ',', 2) as decimal(20, 0))" -%}
     {%- set lsn -%}
         try_cast(_event.payload.source.lsn as decimal(20, 0))
     {%- endset -%}
     {%- set commit_part = 'coalesce(' ~ commit_lsn ~ ', ' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
     {%- set event_part = 'coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
+    {#- Their type has no wider numbers. -#}
     concat(
-        {{ sortable_number('if(' ~ commit_part ~ ' < 0, 0, ' ~ commit_part ~ ')', 20) }},
-        {{ sortable_number('if(' ~ event_part ~ ' < 0, 0, ' ~ event_part ~ ')', 20) }}
+        lpad(cast(if({{ commit_part }} < 0, 0, {{ commit_part }}) as string), 20, '0'),
+        lpad(cast(if({{ event_part }} < 0, 0, {{ event_part }}) as string), 20, '0')
     )
 {%- endmacro %}
