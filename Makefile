@@ -76,8 +76,8 @@ lint: $(VENV)/ready
 	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 $(LINTED)
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(VENV)/ready
 	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-40} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} \
