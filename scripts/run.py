@@ -466,6 +466,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
                     sum(events) filter (where kind = 'change' and op = 'u') as updates,
                     sum(events) filter (where kind = 'change' and op = 'd') as deletes,
                     sum(events) filter (where kind = 'rejected') as rejected,
+                    sum(events) filter (where kind = 'change_without_model') as without_model,
                     date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
                 from monitoring.`{system}__event_counts` group by source_table
                 """
@@ -474,6 +475,10 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         if counts.get(None) and counts[None].rejected:
             unusable.append(
                 f"{system}: {counts[None].rejected:,} rejected records are of no table: monitoring.{system}__rejected_events."
+            )
+        if counts.get(None) and counts[None].without_model:
+            unusable.append(
+                f"{system}: {counts[None].without_model:,} changes are of no table that has models; they are in bronze.{system}."
             )
         keyed = [table for table in tables if table.table.keys]
         live = _live_rows(spark, system, keyed)

@@ -368,6 +368,12 @@ HAS_SCHEMA = r"""(
     octet_length(head) < octet_length(value)
     and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
 )"""
+# Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
+SOURCE = """from_json(
+    concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
+    'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
+    database_name string, schema_name string, table_name string'
+)"""
 # Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
@@ -403,15 +409,15 @@ def observe(
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """The first record with a row of each topic and shape, in the order of landing: a shape of a schema block, else of names.
+    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of landing.
 
     First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
     """
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
-    images = ("$.after", "$.payload.after", "$.payload.data")
-    image = "coalesce({})".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
-    shape = f"xxhash64(if(has_schema, head, cast(json_object_keys({image}) as string)), {key_shape})"
+    images = ("$.after", "$.payload.after", "$.payload.data", "$.payload")
+    image = "coalesce({}, value)".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
+    shape = f"xxhash64(if(has_schema, head, cast(json_object_keys({image}) as string)), to_json({SOURCE}), {key_shape})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))

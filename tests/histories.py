@@ -273,7 +273,7 @@ def ticdc() -> History:
         {
             "payload": {
                 "source": {"connector": "TiCDC", "db": "test", "table": "ticdc", "commit_ts": 99},
-                "ddl": "TRUNCATE TABLE ticdc",
+                "ddl": "/* by hand */ TRUNCATE TABLE ticdc",
             }
         },
         {"payload": {"databaseName": "test"}},

@@ -842,7 +842,51 @@ def test_a_column_is_found_wherever_it_first_comes(lakehouse: Lakehouse, monkeyp
     assert lakehouse.rows("late_column.orders")[-1] == {"id": 9, "note": "b", "colour": "red"}
 
 
+def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A router gives the events of two tables one topic, and both have the same columns; flattened rows have no image."""
+    from scripts import scaffold
+
+    monkeypatch.setattr(scaffold, "SAMPLE_ROWS", 2)
+    tables = ["north"] * 5 + ["south"]
+    routed = [event("c", number, {"id": number}, table=table) for number, table in enumerate(tables, 1)]
+    lakehouse.run("alike_tables", [{**one, "topic": "routed"} for one in routed])
+    assert lakehouse.rows("alike_tables.south") == [{"id": 6}]
+
+    rows = [{"id": number, "note": "a", "__op": "c", "__deleted": "false"} for number in range(1, 7)]
+    rows[-1]["colour"] = "red"
+    places = [{"topic": "flat", "partition": 0, "offset": row["id"], "key": json.dumps({"id": row["id"]})} for row in rows]
+    lakehouse.run("alike_rows", [{**place, "value": json.dumps(row)} for place, row in zip(places, rows, strict=True)])
+    assert lakehouse.rows("alike_rows.flat")[-1] == {"id": 6, "note": "a", "colour": "red"}
+
+
 # Keys and connectors
+
+
+def test_a_kafka_key_of_one_value_names_the_row_of_a_delete_only_where_nothing_else_does(lakehouse: Lakehouse) -> None:
+    """It may be the value of any column, Connect's text of a key, or a text of JSON with escapes."""
+
+    def gone(lsn: int, key: str, before: str | None) -> dict[str, Any]:
+        delete = deleted(lsn, code="-")
+        value = json.loads(delete["value"])
+        value["before"] = None if before is None else {"code": before, "note": ""}
+        return {**delete, "key": key, "value": json.dumps(value)}
+
+    codes = ["7", "8", "9", 'a"b', "é", "plain", "stays"]
+    rows = [event("c", 10 + number, {"code": code, "note": "n"}, {"code": code}) for number, code in enumerate(codes)]
+    deletes = [
+        gone(30, "8", "7"),  # the value of another column
+        gone(31, "Struct{code=9}", "9"),
+        gone(32, '"a\\"b"', None),
+        gone(33, '"\\u00e9"', None),
+        gone(34, "plain", None),
+        gone(35, "Struct{code=stays}", None),
+        gone(36, '"stays', None),
+    ]
+    lakehouse.run("bare_keys", rows + deletes)
+    assert [row["code"] for row in lakehouse.rows("bare_keys.orders", "code")] == ["8", "stays"]
+    assert [reason for _, reason in lakehouse.rejected("bare_keys")] == ["no_key", "no_key"]
 
 
 def test_messages_keyed_in_another_way_are_refused_until_a_key_is_named(lakehouse: Lakehouse) -> None:

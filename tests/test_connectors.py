@@ -125,6 +125,10 @@ def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakeho
         spanner.add(op, 1, after={"id": 1, "note": None if time else "a"}, source={"ts_ns": time, "value_capture_type": kind})
         if time:
             refused[f"src.partial/0/{time}"] = PARTIAL
+    spanner.add(
+        "u", 1, after={"id": 1, "note": None}, source={"ts_ns": 4, "value_capture_type": None}
+    )  # nobody says that it is whole
+    refused["src.partial/0/4"] = PARTIAL
     spanner.add("c", 2, after={"id": 2, "note": "b"}, source={"ts_ns": 8, "value_capture_type": "NEW_ROW"})
     spanner.add("d", 2, source={"ts_ns": 9, "value_capture_type": "NEW_VALUES"})
 

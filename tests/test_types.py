@@ -60,7 +60,7 @@ COLUMNS: dict[str, Column] = {
     "not_a_number": ("double", None, None, "NaN", "NaN", []),
     "words": ("string", None, None, 'a "quoted" ünïcode\n', 'a "quoted" ünïcode\n', []),
     # decimal.handling.mode
-    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", "AAA"]),
+    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA", ""]),
     "precise_38": ("bytes", CONNECT + "Decimal", decimal(38, 10), unscaled(10**38 - 1), "9" * 28 + "." + "9" * 10, []),
     "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", []),
     "any_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": 3, "value": "MDk="}, "12.345", []),

@@ -222,6 +222,8 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
             record("staff", 23, "{}"),
             record("staff", 24, None),
             cdl(25, "INSERT", "no row"),
+            {**cdl(33, "INSERT", {"id": 7, "name": "g"}, unique={"id": 7})},
+            {**cdl(34, "DELETE", None, lsn=99999999), "key": '{"id": 7}'},  # a delete that the Kafka key alone names
             cdl(26, "INSERT", {"id": 9, "name": "other"}, unique={"id": 9}, TABLE_NAME="board"),
             *(
                 {**one, "topic": "no_table"}
@@ -251,7 +253,7 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
     }
     kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.cdl_kinds__event_counts group by 1"))
     assert kinds == {
-        "change": 4,
+        "change": 6,
         "heartbeat": 8,
         "tombstone": 1,
         "rejected": 8,

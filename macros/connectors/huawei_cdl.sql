@@ -61,13 +61,14 @@
 
 {#-
     A heartbeat is a record without any row data: `HEARTBEAT_IDENTIFIER` is filled in ordinary rows too. A truncate
-    has none either, and must not be lost as one.
+    has none either, nor has a delete that the Kafka key alone names; these must not be lost as one.
 -#}
 {% macro _huawei_cdl_kind() -%}
     when _event.payload.isHeartbeat = 'true' then 'heartbeat'
     when _event.payload.message_version is not null and _corrupt is null
         and coalesce(_event.payload.after, _event.payload.data) is null and _event.payload.before is null
-        and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'TRUNCATE') then 'heartbeat'
+        and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'TRUNCATE') and not (_op <=> 'd' and key is not null)
+        then 'heartbeat'
 {%- endmacro %}
 
 
@@ -78,7 +79,8 @@
         coalesce(images.payload.after, images.payload.data, images.payload.before, images.payload.`unique`,
                  images.after, images.data, images.before, images.`unique`)
     {%- endset -%}
+    {%- set operation = 'coalesce(lower(coalesce(' ~ _event_member('op') ~ ', ' ~ _event_member('OPERATION') ~ ")), '')" -%}
     {{ _event_member('message_version') }} is not null
-        and coalesce(lower(coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }})), '') not in ('t', 'm', 'truncate')
+        and {{ operation }} not in ('t', 'm', 'truncate') and not ({{ operation }} in ('d', 'delete') and key is not null)
         and {{ let("from_json(value, '" ~ 'payload struct<' ~ members ~ '>, ' ~ members ~ "')", 'images', images ~ ' is null') }}
 {%- endmacro %}

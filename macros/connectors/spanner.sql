@@ -3,7 +3,7 @@
     change, and for one that is NULL now; a delete loses nothing by that.
 -#}
 {% macro spanner_connector() -%}
-    {%- set kind = 'upper(_event.payload.source.value_capture_type)' -%}
+    {%- set kind = "coalesce(upper(_event.payload.source.value_capture_type), '')" -%}
     {{ return(envelope_capabilities({
         'source': [
             'connector', 'db', 'table', 'snapshot', 'ts_ms', 'ts_us', 'ts_ns', 'sequence', 'mod_number', 'value_capture_type',

@@ -11,7 +11,8 @@
 {%- endmacro %}
 
 
-{#- A truncate comes as DDL only, in the table's topic. -#}
+{#- A truncate comes as DDL only, in the table's topic; comments may stand before it. -#}
 {% macro _ticdc_op() -%}
-    if(_event.payload.op is null and _event.payload.ddl rlike '(?i)^\\s*truncate\\s', 't', lower(_event.payload.op))
+    {%- set truncate = literal('(?is)^' ~ leading_comments() ~ 'truncate\\b') -%}
+    if(_event.payload.op is null and _event.payload.ddl rlike {{ truncate }}, 't', lower(_event.payload.op))
 {%- endmacro %}

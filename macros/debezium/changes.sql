@@ -14,7 +14,10 @@
     {#- What the rows hold, without a column that names the shard. #}
     {%- set of_row, row_keys = {}, [] -%}
     {%- for name, type in columns.items() -%}
-        {%- do types.append(dict(debezium_type(type, '_image_' ~ loop.index), image='_image_' ~ loop.index, is_shard=type == 'shard', is_document=_is_whole_document(type))) -%}
+        {%- set value, read_as = '_image_' ~ loop.index, '_read_' ~ loop.index -%}
+        {%- do types.append(dict(
+            debezium_type(type, value, read_as), image=value, read_as=read_as, is_shard=type == 'shard', is_document=_is_whole_document(type)
+        )) -%}
         {%- do of_row.update({name: type}) if type != 'shard' -%}
     {%- endfor -%}
     {%- for name in keys if name in of_row -%} {%- do row_keys.append(name) -%} {%- endfor -%}
@@ -104,9 +107,14 @@ rows as (
     select
         *,
         {%- for type in types %}
+        {%- set omitted = _omitted_condition(c, names[loop.index0], type, keys) %}
+        {%- if omitted %}
+        coalesce({{ omitted }}, false) as {{ _is_omitted(type) }},
+        {%- do type.update({'can_be_omitted': true}) %}
+        {%- endif %}
         {{ type.sql }} as _row_{{ loop.index }}{{ ',' if not loop.last }}
         {%- endfor %}
-    from images
+    from {{ _with_reads('images', types) }}
 
 ),
 
@@ -115,7 +123,7 @@ judged as (
     select
         *,
         {{ _reject_reason(c, columns, types, keys, row_keys) }} as _reject_reason,
-        {{ _omitted_columns(c, names, types, keys) }} as _omitted,
+        {{ _omitted_columns(names, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
     from rows
 
@@ -123,7 +131,7 @@ judged as (
 
 select
     {%- for name in names %}
-    {{ _row_value(c, name, types[loop.index0], loop.index, keys) }} as {{ quoted(name) }},
+    {{ _row_value(types[loop.index0], loop.index) }} as {{ quoted(name) }},
     {%- endfor %}
     _op as _cdc_op,
     _position as _cdc_position,
@@ -314,8 +322,9 @@ from judged
 
 
 {#-
-    The JSON value of a column. A delete has key columns only, from the Kafka key, else from the event (the other way
-    round where the connector names a member for it): other columns of a partial `before` are invented by Debezium.
+    The JSON value of a column. A delete has key columns only, from the Kafka key where that names them, else from the event (the other way
+    round where the connector names a member for it), else from a Kafka key that is a bare value, which may be that of any column: other
+    columns of a partial `before` are invented by Debezium.
 -#}
 {% macro _image_value(c, name, type, keys, has_two_halves) -%}
     {%- set after = _member(c, 'after', name, type.json, keys) -%}
@@ -323,8 +332,9 @@ from judged
         _event.payload.source.name
     {%- elif name in keys -%}
         {%- set before = _old_key_value(c, name, type.json, keys) -%}
-        {%- set found = [_key_value(c, name, type, keys), before] -%}
-        {%- set old = 'coalesce(' ~ (found | reverse if c.key else found) | join(', ') ~ ')' -%}
+        {%- set named = _key_value(c, name, type) -%}
+        {%- set bare = [_bare_key(type)] if _is_plain_key(type.json) and keys | length == 1 else [] -%}
+        {%- set old = 'coalesce(' ~ (([before, named] if c.key else [named, before]) + bare) | join(', ') ~ ')' -%}
         if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
     {%- else -%}
         if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json, keys) }}, {{ after }})
@@ -358,18 +368,26 @@ from judged
 {%- endmacro %}
 
 
-{% macro _key_value(c, name, type, keys) -%}
+{% macro _key_value(c, name, type) -%}
     {%- set parts = [] -%}
     {%- for place in ('_key.payload.', '_key.') -%}
         {%- set part = place ~ quoted(name) -%}
         {%- do parts.append(_text_of_cell(c, part) if _is_plain_key(type.json) else part) -%}
     {%- endfor -%}
-    {%- if _is_plain_key(type.json) and keys | length == 1 -%}
-        {%- do parts.append("nullif(regexp_replace(get_json_object(key, '$.payload'), '^[{\\\\[].*', ''), '')") -%}
-        {%- do parts.append("if(key rlike '^[^{\\\\[]', trim('\"', key), null)") -%}
-    {%- endif -%}
     {%- set value = 'coalesce(' ~ parts | join(', ') ~ ')' -%}
     {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) else value }}
+{%- endmacro %}
+
+
+{#- A Kafka key that is one value: of JSON, with or without a schema block, or a text. `Struct{id=1}` is Connect's text of a key, and no value. -#}
+{% macro _bare_key(type) -%}
+    try_cast(coalesce(
+        nullif(regexp_replace(get_json_object(key, '$.payload'), '^[{\\[].*', ''), ''),
+        case
+            when startswith(key, '"') then get_json_object(concat('{"k":', key, '}'), '$.k')
+            when key rlike '^(?!Struct[{])[^{\\[]' then key
+        end
+    ) as {{ type.json }})
 {%- endmacro %}
 
 
@@ -495,7 +513,7 @@ from judged
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'
         {%- endif %}
-        {%- set inexact = _inexact_columns(c, names, types, keys) %}
+        {%- set inexact = _inexact_columns(names, types) %}
         {%- if inexact %}
         when {{ inexact.values() | join(' or ') }} then concat('value_not_exact: ', concat_ws(', '
             {%- for name, condition in inexact.items() -%}
@@ -528,14 +546,13 @@ from judged
 
 
 {#- Column → the condition under which its value cannot be given exactly; only of columns for which that can be. -#}
-{% macro _inexact_columns(c, names, types, keys) -%}
+{% macro _inexact_columns(names, types) -%}
     {%- set found = {} -%}
     {%- for type in types if type.can_fail -%}
         {%- set at = types.index(type) -%}
-        {%- set omitted = _is_omitted(c, names[at], type, keys) -%}
         {%- do found.update({
-            names[at]: '(_image_' ~ (at + 1) ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
-                ~ (' and not coalesce(' ~ omitted ~ ', false)' if omitted else '') ~ ')'
+            names[at]: '(' ~ type.image ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
+                ~ (' and not ' ~ _is_omitted(type) if type.can_be_omitted else '') ~ ')'
         }) -%}
     {%- endfor -%}
     {{ return(found) }}
@@ -543,7 +560,7 @@ from judged
 
 
 {#- The condition under which an event leaves out the value of a column, or none; a key is always there. -#}
-{% macro _is_omitted(c, name, type, keys) -%}
+{% macro _omitted_condition(c, name, type, keys) -%}
     {%- if name in keys -%}
         {{ return(none) }}
     {%- elif c.left_out == 'placeholder' -%}
@@ -562,26 +579,36 @@ from judged
 {%- endmacro %}
 
 
-{% macro _row_value(c, name, type, index, keys) -%}
-    {%- set omitted = _is_omitted(c, name, type, keys) -%}
-    {{ 'if(' ~ omitted ~ ', null, _row_' ~ index ~ ')' if omitted else '_row_' ~ index }}
+{#- The name of what that condition gave. -#}
+{% macro _is_omitted(type) -%}
+    {{ return(type.image | replace('_image_', '_is_omitted_')) }}
+{%- endmacro %}
+
+
+{#- A relation, and for each type that asks for it what its expressions read more than once, under a name. -#}
+{% macro _with_reads(relation, types) -%}
+    {%- set reads = [] -%}
+    {%- for type in types if type.read -%} {%- do reads.append(type.read ~ ' as ' ~ type.read_as) -%} {%- endfor -%}
+    {{ '(select *, ' ~ reads | join(', ') ~ ' from ' ~ relation ~ ') as ' ~ relation if reads else relation }}
+{%- endmacro %}
+
+
+{% macro _row_value(type, index) -%}
+    {{ 'if(' ~ _is_omitted(type) ~ ', null, _row_' ~ index ~ ')' if type.can_be_omitted else '_row_' ~ index }}
 {%- endmacro %}
 
 
 {#- The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always. -#}
-{% macro _omitted_columns(c, names, types, keys) -%}
+{% macro _omitted_columns(names, types) -%}
     {%- set conditions = [] -%}
     {%- set found = [] -%}
-    {%- for type in types -%}
-        {%- set name = names[loop.index0] -%}
-        {%- set omitted = _is_omitted(c, name, type, keys) -%}
-        {%- if omitted -%}
-            {%- do conditions.append(omitted) -%}
-            {%- do found.append('if(' ~ omitted ~ ', ' ~ literal(name) ~ ', null)') -%}
-        {%- endif -%}
+    {%- for type in types if type.can_be_omitted -%}
+        {%- do conditions.append(_is_omitted(type)) -%}
+        {%- do found.append('if(' ~ _is_omitted(type) ~ ', ' ~ literal(names[types.index(type)]) ~ ', null)') -%}
     {%- endfor -%}
     {%- if found -%}
-        if({{ conditions | join(' or ') }}, array_compact(array({{ found | join(', ') }})), null)
+        {#- `array_compact` does the same by a lambda, and Spark compiles no projection that has one. #}
+        if({{ conditions | join(' or ') }}, array_except(array({{ found | join(', ') }}), array(null)), null)
     {%- else -%}
         cast(null as array<string>)
     {%- endif -%}

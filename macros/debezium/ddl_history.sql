@@ -15,7 +15,7 @@
         enumValues array<string>, comment string>>>>>
     {%- endset -%}
     {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.,`"(;]+)' -%}
-    {%- set statement = '(?is)^(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
+    {%- set statement = '(?is)^' ~ leading_comments() ~ '(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
     {%- set object = statement ~ '\\s+(?:if\\s+(?:not\\s+)?exists\\s+)?' ~ name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
     {%- set object_name -%}
         trim('`"' from coalesce(
@@ -112,6 +112,12 @@ select
     batch
 from changes
 
+{%- endmacro %}
+
+
+{#- A regular expression of what may stand before a statement. -#}
+{% macro leading_comments() -%}
+    {{ return('(?:\\s|/[*].*?[*]/|--[^\\n]*\\n|#[^\\n]*\\n)*') }}
 {%- endmacro %}
 
 

@@ -5,12 +5,14 @@
       does not fit,
     - sql: the value as the type that the table has; NULL where it cannot be given exactly,
     - can_fail: whether that can happen,
-    - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none.
+    - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
+    - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.
+      Without `read_as` (within a lambda) there is none.
 
     The names are those of the schema block without their package (io.debezium.time.MicroTimestamp →
     MicroTimestamp), with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
 -#}
-{% macro debezium_type(type, value) -%}
+{% macro debezium_type(type, value, read_as=none) -%}
     {%- set name = type.split('(')[0] -%}
     {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type and not type.startswith('array<') else [] -%}
     {%- if type.startswith('array<') -%} {{ return(type_array(type[6:-1], value)) }}
@@ -21,7 +23,7 @@
     {%- elif name == 'boolean' -%} {{ return(_plain_type('boolean', value)) }}
     {%- elif name in ('float', 'float32') -%} {{ return(type_float(value)) }}
     {%- elif name in ('double', 'float64') -%} {{ return(type_double(value)) }}
-    {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters)) }}
+    {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters, read_as)) }}
     {%- elif name == 'DecimalText' -%} {{ return(type_decimal_text(value, parameters)) }}
     {%- elif name == 'VariableScaleDecimal' -%} {{ return(type_variable_scale_decimal(value)) }}
     {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Tsvector', 'Interval', 'ZonedTime') -%}
@@ -37,7 +39,7 @@
     {%- elif name == 'Timestamp' -%} {{ return(type_timestamp(value, 1000)) }}
     {%- elif name == 'MicroTimestamp' -%} {{ return(type_timestamp(value, 1000000)) }}
     {%- elif name == 'NanoTimestamp' -%} {{ return(type_timestamp(value, 1000000000)) }}
-    {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value)) }}
+    {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value, read_as)) }}
     {%- elif name == 'TimestampText' -%} {{ return(type_timestamp_text(value)) }}
     {%- elif name == 'IsoDate' -%} {{ return(type_iso(value, 'date')) }}
     {%- elif name == 'IsoTime' -%} {{ return(type_iso(value, 'string')) }}
@@ -48,7 +50,7 @@
     {%- elif name == 'FloatVector' -%} {{ return(type_array('float', value)) }}
     {%- elif name == 'DoubleVector' -%} {{ return(type_array('double', value)) }}
     {%- elif name == 'Bson' -%} {{ return(type_bson(value, parameters)) }}
-    {%- elif name == 'any' -%} {{ return(type_any(value)) }}
+    {%- elif name == 'any' -%} {{ return(type_any(value, read_as)) }}
     {%- elif name == 'shard' -%} {{ return(_plain_type('string', value)) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(

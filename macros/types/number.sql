@@ -42,20 +42,21 @@
     org.apache.kafka.connect.data.Decimal: base64 of the unscaled number, or a JSON number
     (decimal.format=NUMERIC). Up to 38 digits it is a DECIMAL, beyond that its exact text.
 -#}
-{% macro type_decimal(value, parameters) -%}
+{% macro type_decimal(value, parameters, read_as=none) -%}
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
     {%- set precision = [(parameters[0] if parameters else '38') | int, scale] | max -%}
-    {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set text = read_as or read -%}
     {%- set hexadecimal = 'hex(' ~ _padded_base64(text) ~ ')' -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then {{ small_decimal(hexadecimal, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, scale) }}
+            when 'STRING' then {{ small_decimal(text, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, scale) }}
             when 'DOUBLE' then null
             when 'BOOLEAN' then null
             else {{ _decimal(text, precision, scale) }}
         end
     {%- endset -%}
-    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
+    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text), 'read': read if read_as else none}) }}
 {%- endmacro %}
 
 
@@ -84,21 +85,29 @@
 {%- endmacro %}
 
 
-{#- The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. -#}
+{#- The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. A name is not computed twice. -#}
 {% macro _decimal(text, precision, scale) -%}
+    {%- set is_name = modules.re.fullmatch('[a-z0-9_]+', text) -%}
+    {%- set t = text if is_name else 't' -%}
     {%- if precision > 38 -%}
-        {{ let(text, 't', "if(t rlike '^-?[0-9]+([.][0-9]+)?$', t, null)") }}
+        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]+)?$', " ~ t ~ ", null)" -%}
     {%- else -%}
-        {{ let(text, 't', "if(t rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(t as decimal(" ~ precision ~ ", " ~ scale ~ ")), null)") }}
+        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(" ~ t ~ " as decimal(" ~ precision ~ ", " ~ scale ~ ")), null)" -%}
     {%- endif -%}
+    {{ number if is_name else let(text, 't', number) }}
 {%- endmacro %}
 
 
-{#- An unscaled number of up to 8 bytes (two's complement, big-endian, in hexadecimal) as the decimal it stands for. -#}
-{% macro small_decimal(hexadecimal, precision, scale) -%}
-    if(length({{ hexadecimal }}) <= 16,
+{#-
+    An unscaled number of up to 8 bytes (two's complement, big-endian, in base64) as the decimal it stands for. The text tells what
+    else the bytes would be read again for: more than 8 bytes are 12 characters without padding or more; the first one has the first
+    6 bits, of which A to f are those without a sign.
+-#}
+{% macro small_decimal(text, precision, scale) -%}
+    {%- set sign = 'if(ascii(' ~ text ~ ") between 65 and 102, '0', if(ascii(" ~ text ~ ") > 32, 'F', null))" -%}
+    if(octet_length({{ text }}) < 12 or octet_length({{ text }}) = 12 and endswith({{ text }}, '='),
        try_cast(
-           cast(conv(lpad({{ hexadecimal }}, 16, if({{ hexadecimal }} >= '8', 'F', '0')), 16, -10) as decimal(19, 0))
+           cast(conv(lpad(hex({{ _padded_base64(text) }}), 16, {{ sign }}), 16, -10) as decimal(19, 0))
            * cast('1e-{{ scale }}' as decimal({{ scale + 1 }}, {{ scale }}))
            as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}

@@ -8,8 +8,9 @@
     Whatever the JSON holds, as its JSON text: for types without a rule of their own. Spark reads a number of more than 38
     digits, or with an exponent, as a double: where the event has one that a double cannot hold, or NaN, the value is not exact.
 -#}
-{% macro type_any(value) -%}
-    {%- set text = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+{% macro type_any(value, read_as=none) -%}
+    {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set text = read_as or read -%}
     {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
     {%- set sql -%}
         case
@@ -24,6 +25,7 @@
         'sql': sql,
         'can_fail': true,
         'omitted': "schema_of_variant(" ~ value ~ ") = 'STRING' and " ~ is_placeholder(text),
+        'read': read if read_as else none,
     }) }}
 {%- endmacro %}
 
