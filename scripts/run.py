@@ -537,7 +537,7 @@ def _resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]
     found = {}
     for declared in declared_tables(system, PROJECT / "models").values():
         silver = declared.model("silver", system)
-        if silver in there and declared.table.keys:
+        if silver in there:
             stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.resets')").collect()[0].value
             if stored.startswith("{") and (resets := json.loads(stored)):
                 found[declared.table.name] = resets

@@ -116,7 +116,9 @@ def scaffold(
                 )
             else:
                 problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
-        if len(table.source_tables) > 1:
+        told_before = declared.table.source_tables if declared else set()
+        if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
+            table.source_tables |= told_before
             told = " and ".join(sorted(table.source_tables))
             done.notes.append(
                 f"{table.name}: its rows are of the tables {told}, and become one table, by their key. "
@@ -273,6 +275,7 @@ def _declared(system: str, path: Path, model: str) -> Declared | None:
                 meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
                 "declared",
                 set(meta.get("servers", [])),
+                set(meta.get("source_tables", [])),
             )
             return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
     return None
@@ -641,8 +644,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         told = _key_argument(table.name, other_keys[0])
         done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
-    if seen.servers != table.servers:
-        table.servers = seen.servers
+    if seen.servers != table.servers or not seen.source_tables <= table.source_tables:
+        table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
         _write_properties(system, declared, models)
     if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
         return
@@ -803,6 +806,8 @@ def _properties(system: str, declared: Declared) -> str:
         meta["message_keys"] = [list(key) for key in table.message_keys]
     if table.servers:
         meta["servers"] = sorted(table.servers)
+    if table.source_tables:
+        meta["source_tables"] = sorted(table.source_tables)
     if declared.routed:
         meta["routed"] = True
     if declared.epochs:
@@ -828,12 +833,13 @@ def _properties(system: str, declared: Declared) -> str:
     }
     silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}
     models = [staging_model, silver_model]
+    no_log_reset = {"no_log_reset": {"arguments": {"source_table": source_name}}}
     if table.keys:
         silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included."
         silver_model["data_tests"] = [
             {"unique_key": {"arguments": {"columns": list(table.keys)}}},
             {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
-            {"no_log_reset": {"arguments": {"source_table": source_name}}},
+            no_log_reset,
         ]
         if table.connector in SNAPSHOTS_OF_ONE_POSITION and not table.shard:  # shards have a snapshot each
             arguments = {"changes": f"ref('{staging}')", "keys": list(table.keys)}
@@ -849,6 +855,7 @@ def _properties(system: str, declared: Declared) -> str:
         silver_model["description"] = (
             f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows."
         )
+        silver_model["data_tests"] = [no_log_reset]
     return _yaml({"version": 2, "models": models})
 
 

@@ -287,6 +287,10 @@ def test_flattened_rows_of_several_tables_in_one_topic_are_told(lakehouse: Lakeh
     done = lakehouse.run("merged", [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
     assert [note for note in done.notes if "merged: its rows are of the tables s.east and s.west, and become one table" in note]
     assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b")]
+    done = lakehouse.run("merged", [flat("merged", 2, {"id": 3}, {**rows[0], "id": 3})])
+    assert not [note for note in done.notes if "become one table" in note]
+    done = lakehouse.run("merged", [flat("merged", 3, {"id": 4}, {**rows[0], "id": 4, "__table": "north"})])
+    assert [note for note in done.notes if "of the tables s.east and s.north and s.west, and become one table" in note]
 
 
 def test_metadata_of_another_prefix_are_no_columns(lakehouse: Lakehouse) -> None:

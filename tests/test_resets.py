@@ -28,6 +28,15 @@ def at(offset: int, record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "offset": offset}
 
 
+def later(record: dict[str, Any]) -> dict[str, Any]:
+    """The record as of three years later, by the clock of the source."""
+    return {**record, "value": record["value"].replace('"ts_ms": 17', '"ts_ms": 18')}
+
+
+def rebuild(lakehouse: Lakehouse, system: str) -> None:
+    assert lakehouse.dbt("run", "--full-refresh", "--select", f"path:models/silver/{system}").success
+
+
 def of_table(table: str, record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "topic": f"shop.public.{table}", "value": record["value"].replace('"table": "orders"', f'"table": "{table}"')}
 
@@ -93,10 +102,12 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
     """The same offsets again, with other records: what landed from a batch on is of the new log."""
     lakehouse.run("made_anew", HISTORY)
-    new = {**at(0, updated(300, id=1, note="new")), "timestamp": 1800000000000}
-    new["value"] = new["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
+    new = {**at(0, later(updated(300, id=1, note="new"))), "timestamp": 1800000000000}
     lakehouse.run("made_anew", [new])
-    assert lakehouse.resets("made_anew") == {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
+    told = {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
+    assert lakehouse.resets("made_anew") == told
+    rebuild(lakehouse, "made_anew")
+    assert lakehouse.resets("made_anew") == told
     epochs("made_anew,shop.public.orders,0,0,2,1")
     lakehouse.build_landed("made_anew")
     assert lakehouse.rows("made_anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
@@ -137,16 +148,105 @@ def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
         path.write_text("".join(record["value"] + "\n" for record in records))
         return path
 
-    later = event("u", 300, {"id": 1, "note": "new"})
-    later["value"] = later["value"].replace('"ts_ms": 1700000000300', '"ts_ms": 1800000000000')
+    new = later(updated(300, id=1, note="new"))
     bare("first/a.jsonl", *HISTORY)
     lakehouse.run("bare_reset", bare("first/b.jsonl", updated(1005, id=1, note="late")).parent, keys={"orders": ["id"]})
-    lakehouse.run("bare_reset", bare("c.jsonl", later))
-    assert lakehouse.resets("bare_reset") == {"public.orders": {f"{tmp_path}/c.jsonl": [1, 1, 1]}}
+    lakehouse.run("bare_reset", bare("c.jsonl", new))
+    told = {"public.orders": {f"{tmp_path}/c.jsonl": [1, 1, 1]}}
+    assert lakehouse.resets("bare_reset") == told
+    rebuild(lakehouse, "bare_reset")
+    assert lakehouse.resets("bare_reset") == told
     epochs("bare_reset,shop.public.orders,,,2,1")
-    lakehouse.run("bare_reset", bare("d.jsonl", updated(310, id=1, note="newer")))
+    lakehouse.run("bare_reset", bare("d.jsonl", later(updated(310, id=1, note="newer"))))
     assert lakehouse.rows("bare_reset.orders", "id") == [{"id": 1, "note": "newer"}, {"id": 2, "note": "old"}]
     assert lakehouse.resets("bare_reset") == {}
+
+
+def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
+    """A new log in another partition: of updates, of a truncate, and of rows that a new snapshot reads; and what is none."""
+
+    def elsewhere(*records: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{**record, "partition": 1} for record in records]
+
+    read = [at(number, event("r", 1020, {"id": number, "note": "read"}, snapshot="true")) for number in (1, 2, 3)]
+    read_anew = [at(number, event("r", 310, {"id": number, "note": "anew"}, snapshot="true")) for number in (1, 2, 3)]
+    # Read while others write: the clock of a row of a snapshot is later than that of what lies above its snapshot.
+    slowly = [read[0], *(at(number, later(read[number])) for number in (1, 2)), at(9, updated(1030, id=2, note="meanwhile"))]
+    incremental = at(7, later(event("r", 1000, {"id": 1, "note": "late"}, snapshot="incremental")))
+    cases: dict[str, tuple[list[dict[str, Any]], list[int] | None]] = {
+        "updates": (HISTORY + elsewhere(*map(later, RESTORED)), [3, 4, 2]),
+        "truncate": (HISTORY + elsewhere(later(at(6, truncated(300)))), [6, 6, 1]),
+        "emptied_and_restored": ([*HISTORY, at(3, truncated(1030)), *elsewhere(later(RESTORED[2]))], [5, 5, 1]),
+        "snapshot": (read + elsewhere(*map(later, read_anew)), [1, 3, 3]),
+        "snapshot_of_changed_rows": (HISTORY + elsewhere(*map(later, read_anew)), [1, 2, 2]),
+        "partitions": (HISTORY + elsewhere(at(3, updated(1040, id=2, note="newer")), at(4, updated(990, id=3, note="of"))), None),
+        "read_slowly": (slowly[:3] + elsewhere(slowly[3]), None),
+        "read_in_chunks": (HISTORY + elsewhere(incremental), None),
+    }
+    for partition in (0, 1):  # then all at once
+        lakehouse.run(
+            "clocks", [of_table(name, one) for name, (rows, _) in cases.items() for one in rows if one["partition"] == partition]
+        )
+    told = {f"public.{name}": {f"shop.public.{name}/1": found} for name, (_, found) in cases.items() if found}
+    assert lakehouse.resets("clocks") == told
+    rebuild(lakehouse, "clocks")
+    assert lakehouse.resets("clocks") == told
+
+
+def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
+    """Their order is that of a partition. A key in two of them, a truncate in one, and a topic that was made anew are told."""
+
+    def written(table: str, partition: int, offset: int, id: int, op: str = "u", at: int | None = None) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "op": op,
+            "before": None,
+            "after": {"id": id, "at": offset},
+            "ts_ms": 1700000000000 + (offset if at is None else at),
+        }
+        value["source"] = {"db": "d", "table": table}
+        key: str | None = json.dumps({"id": id})
+        if op == "t":
+            value["after"], key = None, None
+        place = {"topic": f"made.{table}", "partition": partition, "offset": offset, "timestamp": 0, "headers": []}
+        return {**place, "key": key, "value": json.dumps(value)}
+
+    cases: dict[str, tuple[list[list[dict[str, Any]]], dict[str, list[int]]]] = {
+        "one_each": ([[written("one_each", 0, 1, 1), written("one_each", 1, 2, 2)], [written("one_each", 0, 3, 1)]], {}),
+        "moved": ([[written("moved", 1, 1, 1), written("moved", 0, 2, 1)], []], {"made.moved/0": [2, 2, 1]}),
+        "moved_later": ([[written("moved_later", 1, 1, 1)], [written("moved_later", 0, 2, 1)]], {"made.moved_later/0": [2, 2, 1]}),
+        "moved_up": ([[written("moved_up", 0, 1, 1)], [written("moved_up", 1, 2, 1)]], {}),
+        "anew": ([[written("anew", 0, 8, 1)], [written("anew", 0, 1, 1, at=90)]], {"made.anew/0": [1, 1, 1]}),
+        "late": ([[written("late", 0, 8, 1)], [written("late", 0, 1, 1)]], {}),
+        "emptied": (
+            [[written("emptied", 0, 1, 1), written("emptied", 1, 2, 2)], [written("emptied", 0, 3, 0, "t")]],
+            {"made.emptied/0": [3, 3, 1]},
+        ),
+        "emptied_above": (
+            [[written("emptied_above", 0, 1, 1), written("emptied_above", 1, 2, 0, "t")], [written("emptied_above", 0, 3, 1)]],
+            {"made.emptied_above/0": [3, 3, 1]},
+        ),
+    }
+    for landing in (0, 1):
+        lakehouse.run("unplaced", [one for parts, _ in cases.values() for one in parts[landing]], connector="generic")
+    told = {table: found for table, (_, found) in cases.items() if found}
+    assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
+    rebuild(lakehouse, "unplaced")
+    assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
+
+
+def test_changes_below_a_truncate_are_told_of_a_table_without_a_key(lakehouse: Lakehouse) -> None:
+    def unkeyed(offset: int, record: dict[str, Any]) -> dict[str, Any]:
+        return {**at(offset, record), "key": None}
+
+    emptied = [unkeyed(0, created(1000, id=1, note="old")), unkeyed(1, truncated(1010))]
+    lakehouse.run("unkeyed", [*emptied, unkeyed(2, created(1020, id=2, note="kept"))])
+    assert lakehouse.resets("unkeyed") == {}
+    lakehouse.run("unkeyed", [unkeyed(3, created(1000, id=1, note="old")), unkeyed(4, created(300, id=3, note="new"))])
+    told = {"public.orders": {"shop.public.orders/0": [4, 4, 1]}}
+    assert lakehouse.resets("unkeyed") == told
+    assert len(failing(lakehouse, "unkeyed")) == 1
+    rebuild(lakehouse, "unkeyed")
+    assert lakehouse.resets("unkeyed") == told
 
 
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:

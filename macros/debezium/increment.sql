@@ -59,6 +59,7 @@
     - tells_moves: whether the staging model has `_cdc_move`,
     - is_moved: whether it or the new changes may have any,
     - oldest: the least place in the log of the new changes and truncates,
+    - places, batches: partitions or files of them, two where there are more, and all their batches,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
@@ -107,6 +108,8 @@
         'records': source.relation,
         'is_log': source.is_log,
         'oldest': none,
+        'places': [],
+        'batches': [],
         'merged_position': merged.position,
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
@@ -140,6 +143,7 @@
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
+        'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')',
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
     {%- set newest = [] -%}
@@ -149,7 +153,13 @@
             {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
         {%- endif -%}
         {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
-        {%- if row[1] in ('change', 'truncate') -%} {%- do bounds.update({'oldest': [bounds.oldest or row[8], row[8]] | min}) -%} {%- endif -%}
+        {%- if row[1] in ('change', 'truncate') -%}
+            {%- do bounds.update({
+                'oldest': [bounds.oldest or row[8], row[8]] | min,
+                'places': (bounds.places + [row[13], row[14]]) | unique(true) | list,
+                'batches': (bounds.batches + [row[0]]) | unique | list,
+            }) -%}
+        {%- endif -%}
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
         {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
         {%- if row[12] -%} {%- do bounds.update({'is_moved': true}) -%} {%- endif -%}

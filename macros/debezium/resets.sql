@@ -10,12 +10,13 @@
 
     Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
     topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
+    Of a table without a key only a truncate hides changes.
 -#}
 {% macro debezium_resets(bounds) -%}
-    {%- if not bounds.get('keys') or not bounds.oldest or not bounds.is_log -%}
+    {%- set below = _changes_below(bounds) if bounds.oldest and bounds.is_log -%}
+    {%- if not below -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
-    {%- set below = _changes_below(bounds) -%}
     {%- set ids = run_query('select distinct _cdc_event_id from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
     {%- if not ids -%}
         {{ return(bounds.resets) }}
@@ -30,13 +31,53 @@
 {%- endmacro %}
 
 
-{#- The new changes and truncates that came after something that lies above them: another new one, what is merged, the last truncate. -#}
+{#-
+    The new changes and truncates that came after something that lies above them: another new one, what is merged, the last truncate.
+    None where there cannot be any.
+-#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')") -%}
+    {%- set is_of_topic = bounds.oldest.split('.')[1] == '' -%}
+    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')", is_of_topic) -%}
+    {%- set merged = _in_place(this, 'true', is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor %}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number
     {%- endset -%}
+    {%- set dated = _dated(new, merged if bounds.above else none) -%}
+    {%- set others = [] -%}
+    {%- set parts = [] -%}
+    {%- if keys -%}
+        {%- do parts.append(_below_in_their_place(bounds, new, found)) -%}
+        {%- if _is_clock_asked(bounds, new) -%}
+            {%- do parts.append(_below_by_the_clock(keys, dated, new, found)) -%}
+            {%- do others.append([new, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
+        {%- endif -%}
+        {%- if bounds.above and (is_of_topic or bounds.oldest < bounds.merged_position) -%}
+            {%- do others.append([merged, _is_same_key(keys)]) -%}
+            {%- do others.append([merged, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- if bounds.truncated_by and bounds.oldest < bounds.truncated_at -%}
+        {%- set truncate -%}
+        (select
+            {{ literal(bounds.truncated_at) }} as _cdc_position,
+            {{ literal(bounds.truncated_by[0]) }} as _cdc_event_id,
+            cast({{ _literal_or_null(bounds.truncated_by[1]) }} as timestamp) as _cdc_changed_at,
+            {{ bounds.truncated_by[2] }} as _cdc_batch)
+        {%- endset -%}
+        {%- do others.append([_in_place(truncate, 'true', is_of_topic), 'true']) -%}
+    {%- endif -%}
+    {%- for other, pair in others -%}
+        {%- do parts.append(
+            'select ' ~ found ~ ' from (' ~ dated ~ ') as new left semi join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
+        ) -%}
+    {%- endfor -%}
+    {{ return(parts | join('\nunion\n')) }}
+{%- endmacro %}
+
+
+{#- Of one partition or file: what stands after something that lies above it. -#}
+{% macro _below_in_their_place(bounds, new, found) -%}
     {%- set before = 'order by _cdc_number rows between unbounded preceding and 1 preceding' -%}
 select {{ found }}
 from (
@@ -45,45 +86,100 @@ from (
         {%- if bounds.is_truncated %}
         if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by _cdc_place, _cdc_epoch {{ before }}), null) as _cdc_highest_of_all,
         {%- endif %}
-        max(_cdc_log) over (partition by {{ _quoted_list(keys) }}, _cdc_place, _cdc_epoch {{ before }}) as _cdc_highest
+        max(_cdc_log) over (partition by {{ _quoted_list(bounds.get('keys')) }}, _cdc_place, _cdc_epoch {{ before }}) as _cdc_highest
     from ({{ new }}) as new
 ) as new
 where _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if bounds.is_truncated else '_cdc_highest' }}
-{%- if bounds.above and bounds.oldest < bounds.merged_position %}
-{%- for condition in [_is_same_key(keys)] + (["new._cdc_kind = 'truncate'"] if bounds.is_truncated else []) %}
-union
-select {{ found }}
-from ({{ new }}) as new
-inner join ({{ _in_place(this, 'true') }}) as other on {{ condition }} and {{ _is_later_and_below() }}
-{%- endfor %}
-{%- endif %}
-{%- if bounds.truncated_by and bounds.oldest < bounds.truncated_at %}
-{%- set truncate -%}
-    (select
-        {{ literal(bounds.truncated_at) }} as _cdc_position,
-        {{ literal(bounds.truncated_by[0]) }} as _cdc_event_id,
-        cast({{ _literal_or_null(bounds.truncated_by[1]) }} as timestamp) as _cdc_changed_at,
-        {{ bounds.truncated_by[2] }} as _cdc_batch
-    )
-{%- endset %}
-union
-select {{ found }}
-from ({{ new }}) as new
-inner join ({{ _in_place(truncate, 'true') }}) as other on {{ _is_later_and_below() }}
-{%- endif %}
 {%- endmacro %}
 
 
-{#- Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a file. -#}
-{% macro _in_place(changes, condition) -%}
+{#- Of several: what is later by the clock than a change of its key that lies above it. The running minimum leaves few to compare one by one. -#}
+{% macro _below_by_the_clock(keys, dated, new, found) -%}
+select {{ found }}
+from (
+    select
+        *,
+        min(_cdc_changed_at) over (
+            partition by {{ _quoted_list(keys) }} order by _cdc_log desc rows between unbounded preceding and 1 preceding
+        ) as _cdc_earliest_above
+    from ({{ dated }}) as dated
+) as new
+left semi join ({{ new }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
+where new._cdc_since > new._cdc_earliest_above
+{%- endmacro %}
+
+
+{#-
+    Whether new changes stand in several places whose numbers do not tell what came later: a key in two partitions or files, or numbers that
+    begin again in a later batch. Where one place and one batch hold them all nothing is asked.
+-#}
+{% macro _is_clock_asked(bounds, new) -%}
+    {%- if bounds.places | length < 2 and bounds.batches | length < 2 -%}
+        {{ return(false) }}
+    {%- elif bounds.places | length > 1 and bounds.is_truncated -%}
+        {{ return(true) }}
+    {%- endif -%}
+    {%- set asked -%}
+select 1
+from (
+    select
+        min(_cdc_number) as first,
+        max(max(_cdc_number)) over (partition by _cdc_place, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding) as last
+    from ({{ new }}) as new
+    group by _cdc_place, _cdc_epoch, _cdc_batch
+) as batches
+where first <= last
+        {%- if bounds.places | length > 1 %}
+union all
+select 1 from ({{ new }}) as new group by {{ _quoted_list(bounds.get('keys')) }} having min(_cdc_place) <> max(_cdc_place)
+        {%- endif %}
+    {%- endset -%}
+    {{ return(run_query('select 1 from (' ~ asked ~ ') as asked limit 1').rows | length > 0) }}
+{%- endmacro %}
+
+
+{#-
+    Changes with the time that is compared, `_cdc_since`: of a change its own; of a row of an initial snapshot the time at which the first row of
+    that snapshot was read, as what is written while it is read lies above it; of an incremental snapshot none, as what was written
+    before it closed a chunk may lie above that.
+-#}
+{% macro _dated(new, merged) -%}
+    {%- set is_initial = "_cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0'" -%}
+select new.*, if(new._cdc_is_snapshot, snapshots._cdc_began, new._cdc_changed_at) as _cdc_since
+from ({{ new }}) as new
+left join (
+    select _cdc_log, min(_cdc_changed_at) as _cdc_began
+    from (
+        select _cdc_log, _cdc_changed_at from ({{ new }}) as new where {{ is_initial }}
+        {%- if merged %}
+        union all
+        select _cdc_log, _cdc_changed_at from ({{ merged }}) as merged where {{ is_initial }}
+        {%- endif %}
+    ) as read
+    group by _cdc_log
+) as snapshots on new._cdc_log = snapshots._cdc_log and {{ is_initial | replace('_cdc_', 'new._cdc_') }}
+{%- endmacro %}
+
+
+{#-
+    Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a file. Where some
+    have no place in a log, `is_of_topic`, these have their place in the topic.
+-#}
+{% macro _in_place(changes, condition, is_of_topic) -%}
 select
     *,
-    {{ log_position() }} as _cdc_log,
+    {{ "if(split_part(_cdc_position, '.', 2) = '', _cdc_position, " ~ log_position() ~ ')' if is_of_topic else log_position() }} as _cdc_log,
     split_part(_cdc_position, '.', 1) as _cdc_epoch,
-    regexp_replace(_cdc_event_id, '[/:][0-9]+(#before)?$', '') as _cdc_place,
+    {{ _place() }} as _cdc_place,
     cast(regexp_extract(_cdc_event_id, '([0-9]+)(#before)?$', 1) as bigint) as _cdc_number
 from {{ changes }} as changes
 where {{ condition }}
+{%- endmacro %}
+
+
+{#- The partition or file of a change. -#}
+{% macro _place() -%}
+    regexp_replace(_cdc_event_id, '[/:][0-9]+(#before)?$', '')
 {%- endmacro %}
 
 
@@ -98,7 +194,7 @@ where {{ condition }}
         new._cdc_place = other._cdc_place and new._cdc_epoch = other._cdc_epoch
         and (new._cdc_number > other._cdc_number or new._cdc_batch <= other._cdc_batch),
         new._cdc_number > other._cdc_number,
-        new._cdc_changed_at > other._cdc_changed_at and not new._cdc_is_snapshot
+        new._cdc_since > other._cdc_changed_at
     )
 {%- endmacro %}
 
@@ -117,7 +213,7 @@ where {{ condition }}
     {%- endif -%}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(*) as changes
 from ({{ below }}) as below
-left anti join ({{ _in_place(bounds.changes, is_original) }}) as original
+left anti join ({{ _in_place(bounds.changes, is_original, bounds.oldest.split('.')[1] == '') }}) as original
     on
         {% for name in keys %}below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor %}
         below._cdc_op = original._cdc_op
