@@ -1,8 +1,10 @@
 """MongoDB: documents as columns, the forms of extended JSON, updates that carry no document, keys and order."""
 
+import base64
 import copy
 import json
 import re
+import uuid
 from datetime import datetime, timezone
 from decimal import Decimal
 from random import Random
@@ -94,6 +96,37 @@ def test_corpus_of_bson_gives_each_of_its_states(lakehouse: Lakehouse) -> None:
         lakehouse.run("paimon_shuffled", part)
     assert lakehouse.rows("paimon_shuffled.sync_test_table") == []
     assert lakehouse.rejected("paimon") == lakehouse.rejected("paimon_shuffled") == []
+
+
+def test_corpus_of_every_bson_type_keeps_each_value(lakehouse: Lakehouse) -> None:
+    """The other project prints every field as text; here they are typed, and what has no type of SQL is its whole extended JSON.
+
+    Of that the other's text keeps less: no increment of a `$timestamp`, no types inside of arrays and objects.
+    """
+    folder = corpus("paimon_mongodb_bson")
+    document = (folder / "event-bson.txt").read_text(encoding="utf-8").splitlines()[-1]
+    told = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["bson_extended_json_to_text"]["expected"]
+    of_file = json.loads(document)
+    after = json.dumps({"_id": of_file["id"], **of_file})
+    source = {"connector": "mongodb", "db": "d", "collection": "every", "ord": 1, "ts_ms": 1739321992000}
+    value = json.dumps({"before": None, "after": after, "source": source, "op": "c", "ts_ms": 0})
+    key = json.dumps({"id": json.dumps(of_file["id"])})
+    lakehouse.run("every_type", [{"topic": "e.d.every", "partition": 0, "offset": 0, "key": key, "value": value}])
+    (row,) = lakehouse.spark.sql("select *, unix_millis(deleted_time) as deleted_millis from every_type.every").collect()
+    found = {**row.asDict(), "deleted_time": row["deleted_millis"]}
+    assert json.loads(found["document"]) == json.loads(after)
+    for name, text in told.items():
+        if isinstance(of_file[name], (dict, list)) and isinstance(found[name], str) and found[name].startswith(("{", "[")):
+            assert json.loads(found[name]) == of_file[name], name
+        elif isinstance(found[name], bytes):
+            assert text in (base64.b64encode(found[name]).decode(), str(uuid.UUID(bytes=bytes(found[name])))), name
+        elif isinstance(found[name], float):
+            assert found[name] == float(text) or text == "NaN", name
+        else:
+            assert (found[name] if found[name] is None else str(found[name]).lower()) == (text and text.lower()), name
+    typed = {name for name in told if not str(found[name]).startswith("{")}
+    assert told.keys() - typed == {"register_time", "regex", "symbol", "minKey", "maxKey", "code", "undefined", "context"}
+    assert lakehouse.rejected("every_type") == []
 
 
 def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:

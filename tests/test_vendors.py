@@ -476,6 +476,10 @@ FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
         {"table": "D.T", "op_type": "U", "op_ts": "2026-01-01", "pos": "1", "before": {"ID": 1}, "after": {"ID": 2}},
         "Oracle GoldenGate JSON",
     ),
+    "cloudevents": (
+        {"id": "n:1", "source": "/debezium/postgresql/n", "specversion": "1.0", "type": "change", "iodebeziumop": "c", "data": {}},
+        r"CloudEvents \(which Debezium's CloudEventsConverter writes; set JsonConverter\)",
+    ),
 }
 
 
