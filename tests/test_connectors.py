@@ -96,6 +96,117 @@ def test_the_order_of_the_topic_decides_where_there_is_no_position(lakehouse: La
     assert lakehouse.rejected("by_topic") == []
 
 
+def place_of(connector: str, at: int) -> dict[str, Any]:
+    """The members of an event that place it in the log of its source; later ones are greater."""
+    if connector == "vitess":
+        return {"transaction": {"id": "[]", "transaction_epoch": 0, "transaction_rank": at, "total_order": 1}}
+    lsn = f"00000027:00000ac0:{at:04x}"
+    source: dict[str, dict[str, Any]] = {
+        "cockroachdb": {"ts_hlc": f"{at}.0000000000"},
+        "db2": {"commit_lsn": lsn, "change_lsn": lsn},
+        "ibmi": {"receiver": "QSQJRN0009", "sequence": str(at), "schema": None, "table": None},
+        "informix": {"commit_lsn": str(at), "change_lsn": str(at), "txId": "7"},
+        "mariadb": {"file": "bin.000001", "pos": at, "row": 0, "gtid": f"0-1-{at}"},
+        "mysql": {"file": "bin.000001", "pos": at, "row": 0},
+        "oracle": {"scn": str(at), "commit_scn": str(at), "txSeq": 1, "txId": "0500080076ca0000"},
+        "postgresql": {"lsn": at},
+        "spanner": {"ts_ns": at, "sequence": "1", "mod_number": 0, "value_capture_type": "NEW_ROW"},
+        "sqlserver": {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1},
+        "yashandb": {"position_scn": at, "group_lsn": at, "group_offset": 0, "batch_row_id": 0, "txId": "7"},
+        "yugabytedb": {"commit_time": at, "lsn": "1:1::0:0", "txId": ""},
+        "YugabyteDB": {"lsn": at},
+    }
+    return {"source": source.get(connector, {})}
+
+
+# What connectors have beside updates and deletes: a truncate, values that are left out.
+SHARED = {
+    "cockroachdb": "",
+    "db2": "",
+    "generic": "truncate, left out",
+    "ibmi": "",
+    "informix": "truncate",
+    "mariadb": "truncate",
+    "mysql": "truncate",
+    "oracle": "truncate, left out",
+    "opengauss": "truncate, left out",
+    "spanner": "",
+    "sqlserver": "",
+    "vitess": "",
+    "yashandb": "truncate, left out",
+    "yboutput": "",
+    "yugabytedb": "",
+}
+
+
+def shared_history(name: str, also: str) -> History:
+    connector = {"generic": "", "opengauss": "postgresql", "yboutput": "YugabyteDB"}.get(name, name)
+    names = {"vitess": {"keyspace": "k"}, "generic": {"db": "d"}}.get(name, {"db": "d", "schema": "s"})
+    events = History(name, connector, {**names, "table": name}, cells=name in ("yboutput", "yugabytedb"))
+
+    def add(at: int, op: str, id: int, before: Any = None, after: Any = None, number: int | None = None, **members: Any) -> None:
+        found = place_of(connector, at)
+        if number:
+            order = {"id": f"of {name}", "total_order": number, "data_collection_order": number}
+            found["transaction"] = found.get("transaction", {}) | order
+        events.add(op, id, before, after, **found, **members)
+
+    old, moved = {"id": 1, "note": "kept", "more": "old"}, {"note": "moved", "more": "too"}
+    add(1, "c", 9, after={"id": 9, "note": "gone", "more": None})
+    if "truncate" in also:
+        add(2, "t", 0, key=None)
+    else:
+        add(2, "d", 9, before={"id": 9, "note": "gone", "more": None})
+    add(3, "c", 1, after=old, number=1)
+    note = "__debezium_unavailable_value" if "left out" in also else "kept"
+    add(4, "u", 1, before=old, after={"id": 1, "note": note, "more": "new"}, number=2)
+    add(5, "c", 3, after={"id": 3, **moved})
+    add(6, "d", 3, before={"id": 3, **moved})
+    add(7, "c", 4, after={"id": 4, **moved})
+    return events
+
+
+def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) -> None:
+    """Key changes, transactions with their markers, and where a connector tells of them truncates and values that are left out."""
+    arriving = []
+    for name, also in SHARED.items():
+        arriving += shared_history(name, also).records
+        for status, count in (("BEGIN", None), ("END", 2)):
+            marker = {"status": status, "id": f"of {name}", "event_count": count, "data_collections": None, "ts_ms": 1700000000000}
+            arriving.append({"topic": "src.transaction", "key": json.dumps({"id": f"of {name}"}), "value": json.dumps(marker)})
+    flattened = History("flattened", "", {})
+    for lsn, id, row in (
+        (1, 1, {"note": "kept", "more": "old"}),
+        (2, 1, {"note": "__debezium_unavailable_value", "more": "new"}),
+        (3, 3, {"note": "moved", "more": "too"}),
+        (4, 3, None),
+        (5, 4, {"note": "moved", "more": "too"}),
+    ):
+        flattened.record({"id": id, **(row or {}), "__op": "u", "__lsn": lsn, "__deleted": str(row is None).lower()}, {"id": id})
+    tidb = History("tidb", "TiCDC", {"db": "d", "table": "tidb"})
+    tidb.add("c", 1, after={"id": 1}, source={"commit_ts": 1})
+    tidb.record(
+        {"source": {"connector": "TiCDC", "db": "d", "table": "tidb", "commit_ts": 2}, "ddl": "alter table tidb add more int"}, None
+    )
+    arriving += flattened.records + tidb.records
+
+    random.Random(11).shuffle(arriving)
+    in_order = ("src.generic",)  # of the others nothing but the source's position can tell the order
+    for offset, record in enumerate(arriving):
+        record.update({"partition": 0} if record["topic"] in in_order else {"partition": 0, "offset": offset})
+    lakehouse.run("alike", arriving)
+    wanted = [{"id": 1, "note": "kept", "more": "new"}, {"id": 4, "note": "moved", "more": "too"}]
+    by_topic = {"ibmi": "src_ibmi", "flattened": "src_flattened"}
+    found = {name: lakehouse.rows(f"alike.{by_topic.get(name, name)}", "id") for name in (*SHARED, "flattened")}
+    assert found == dict.fromkeys(found, wanted)
+    assert lakehouse.rejected("alike") == []
+    told = lakehouse.sql("select transaction_id, expected_events, landed_events from monitoring.alike__transactions order by 1")
+    assert told == [(f"of {name}", 2, 2) for name in sorted(SHARED)]
+    gtid = lakehouse.sql("select _cdc_transaction_id from silver.alike__mariadb where id = 4")
+    assert gtid == [("0-1-7",)]  # of an event without a transaction block
+    assert lakehouse.sql("select table_name, ddl from monitoring.alike__ddl_history") == [("tidb", "alter table tidb add more int")]
+
+
 PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"
 AMBIGUOUS = "null_or_unchanged: REPLICA IDENTITY has to be FULL, or the plugin yboutput"
 

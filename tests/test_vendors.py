@@ -279,6 +279,8 @@ def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
             cdl(8, "UPDATE", {"id": 40, "name": "moved"}, None, {"id": 4}, lsn=500),
             record("staff", 9, cdl(9, "DELETE", None, None, {"id": 40}, lsn=600)["value"], key="3"),  # no key of a row
             cdl(10, "INSERT", {"id": 3, "name": "again"}, unique={"id": 3}, lsn=550),
+            cdl(11, "INSERT", {"id": 5, "name": "gone"}, unique={"id": 5}, lsn=40),
+            debezium_json(12, "t", None, source={"lsn": 45}),
             oracle(15, 1700000000900, "later"),
             oracle(17, 1700000000899, "earlier"),
             oracle(16, 1700000000900, "last"),
@@ -412,6 +414,7 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
             postgresql(9, "m", 120, None, message={"prefix": "x", "content": "Ymfy"}, source={"schema": "", "table": ""}),
             postgresql(10, "c", 130, 2**53 + 1, before=None, after=row(2**53 + 1, "exact")),
             postgresql(11, "d", 140, 2**53 + 1, before=None, after=None),
+            postgresql(12, "u", 150, 2, before={"id": 2}, after=row(2, "__debezium_unavailable_value")),
         ],
     )
     assert lakehouse.rows("tencent_pg.t", "id") == [row(1, "changed"), row(2, "read")]
