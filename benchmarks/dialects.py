@@ -28,6 +28,7 @@ Row = dict[str, Any]
 Change = tuple[int, str, int, Row | None, Row | None]  # its number, op, key, row before and after
 FIRST = 200
 START_MS = 1_750_000_000_000
+TABLE_NAMES: dict[str, Any] = {"db": "d", "schema": "s", "table": "t"}
 
 
 def changes(count: int) -> Iterator[Change]:
@@ -123,6 +124,12 @@ def huawei_cdl(change: Change) -> Row:
     }
 
 
+def huawei_cdl_debezium(change: Change) -> Row:
+    made = envelope("postgresql", lambda n: {"lsn": n, "txId": n}, **TABLE_NAMES)(change)
+    further = {"message_version": "2.0", "message_type": "0", "LOB_COLUMNS": None, "HEARTBEAT_IDENTIFIER": None}
+    return {**made, **further, "unique": {"id": change[2]}}
+
+
 def lindorm(version: str, image: Callable[[Row], Row]) -> Callable[[Change], Row]:
     def made(change: Change) -> Row:
         number, op, _, before, after = change
@@ -148,7 +155,6 @@ def lsn(number: int) -> str:
     return f"0000002e:{number:08x}:0001"
 
 
-TABLE_NAMES: dict[str, Any] = {"db": "d", "schema": "s", "table": "t"}
 DIALECTS: dict[str, Callable[[Change], Row]] = {
     "postgresql": envelope("postgresql", lambda n: {"lsn": n, "sequence": f'["{n - 1}","{n}"]', "txId": n}, **TABLE_NAMES),
     "mysql": envelope("mysql", lambda n: {"file": "binlog.000009", "pos": n, "row": 0, "gtid": None}, db="d", table="t"),
@@ -156,6 +162,14 @@ DIALECTS: dict[str, Callable[[Change], Row]] = {
     "oracle": envelope("oracle", lambda n: {"scn": str(n), "commit_scn": str(n), "txSeq": 1, "txId": "05"}, **TABLE_NAMES),
     "db2": envelope("db2", lambda n: {"commit_lsn": f"00000000:0000150f:{n:016x}", "change_lsn": None}, **TABLE_NAMES),
     "informix": envelope("informix", lambda n: {"commit_lsn": str(n), "change_lsn": str(n)}, **TABLE_NAMES),
+    "ibmi": envelope("ibmi", lambda n: {"receiver": "QSQJRN0009", "sequence": str(n)}, db="d"),
+    "yashandb": envelope(
+        "yashandb",
+        lambda n: {"position_scn": n, "group_lsn": n, "group_offset": 0, "batch_row_id": 0, "txId": "7"},
+        db="",
+        schema="s",
+        table="t",
+    ),
     "vitess": vitess,
     "spanner": envelope(
         "spanner",
@@ -169,10 +183,15 @@ DIALECTS: dict[str, Callable[[Change], Row]] = {
     "cockroachdb": cockroachdb,
     "ticdc": envelope("TiCDC", lambda n: {"commit_ts": n, "pos": 0, "row": 0, "cluster_id": "default"}, db="d", table="t"),
     "yugabytedb": envelope("yugabytedb", lambda n: {"commit_time": n, "lsn": f"1:{n}::0:0"}, cells, **TABLE_NAMES),
+    "yugabytedb_yboutput": envelope("YugabyteDB", lambda n: {"lsn": n, "sequence": None}, cells, **TABLE_NAMES),
+    "yugabytedb_pgoutput": envelope("YugabyteDB", lambda n: {"lsn": n, "sequence": None}, **TABLE_NAMES),
+    "tencent": envelope("postgresql", lambda n: {"lsn": n, "sequence": f'["{n - 1}","{n}"]'}, **TABLE_NAMES),
     "huawei_cdl": huawei_cdl,
+    "huawei_cdl_debezium": huawei_cdl_debezium,
     "lindorm_sql": lindorm("v1.0", dict),
     "lindorm_hbase": lindorm("v2.0", of_bytes),
     "flattened": flattened,
+    "generic": envelope("", lambda n: {}, db="d", table="t"),
     "mongodb": mongodb,
 }
 
@@ -180,7 +199,7 @@ DIALECTS: dict[str, Callable[[Change], Row]] = {
 def key_of(dialect: str, id: int) -> Row:
     if dialect == "mongodb":
         return {"id": json.dumps({"$numberLong": str(id)})}
-    return {"id": {"value": id} if dialect == "yugabytedb" else id}
+    return {"id": {"value": id} if dialect == "yugabytedb" else str(id) if dialect == "tencent" else id}
 
 
 def write(folder: Path, dialect: str, count: int) -> int:
@@ -237,13 +256,13 @@ def main() -> None:
             elapsed = took(f"{name}{number}", name, work / f"dialect-{name}" / "rest.jsonl")
             if number:
                 seconds[name].append(elapsed)
-                print(f"{name:15} {elapsed:6.2f} s", flush=True)
+                print(f"{name:20} {elapsed:6.2f} s", flush=True)
             for folder in (project.folder / "models").iterdir():
                 shutil.rmtree(folder)
     base = statistics.median(seconds["postgresql"])
     for name, size in sizes.items():
         median = statistics.median(seconds[name])
-        print(f"{name:15} {size:5} bytes an event, {median:6.2f} s, {median / base:.2f} x PostgreSQL")
+        print(f"{name:20} {size:5} bytes an event, {median:6.2f} s, {median / base:.2f} x PostgreSQL")
 
 
 if __name__ == "__main__":

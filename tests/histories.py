@@ -17,6 +17,28 @@ from typing import Any
 Record = dict[str, Any]
 Rows = list[dict[str, Any]]
 SAMPLE = Path(__file__).parent / "events" / "sources.jsonl"
+# Members of `source` that Debezium's documentation shows besides, and that nothing here reads.
+FURTHER: dict[str, dict[str, Any]] = {
+    "cassandra": {"cluster": "Test Cluster"},
+    "informix": {"txId": "212", "begin_lsn": "95"},
+    "spanner": {
+        "project_id": "p",
+        "instance_id": "i",
+        "database_id": "database",
+        "change_stream_name": "all_tables",
+        "server_transaction_id": "MTY4",
+        "low_watermark": 1699999990000,
+        "read_at_timestamp": 1700000000100,
+        "number_records_in_transaction": 1,
+        "transaction_tag": "",
+        "system_transaction": False,
+        "partition_token": "AYcT",
+        "is_last_record_in_transaction_in_partition": True,
+        "number_of_partitions_in_transaction": 1,
+    },
+    "vitess": {"sequence": None, "vgtid": '[{"keyspace":"commerce","shard":"-80","gtid":"MySQL56/8a5e7c02:1-57"}]'},
+    "yashandb": {"sequence": None, "instance_id": "0"},
+}
 
 
 @dataclass
@@ -37,14 +59,16 @@ class History:
             "name": "src",
             "ts_ms": 1700000000000 - offset,
             "snapshot": "false",
+            **({"ts_us": 1700000000000000 - offset, "ts_ns": 1700000000000000000 - offset} if self.connector else {}),
         }
-        source |= self.names | members.pop("source", {})
+        source |= FURTHER.get(self.connector, {}) | self.names | members.pop("source", {})
         value = {
             "before": self._image(before),
             "after": self._image(after),
             "source": source,
             "op": op,
             "ts_ms": 1700000009999 - offset,
+            **({"ts_us": 1700000009999000 - offset, "ts_ns": 1700000009999000000 - offset} if self.connector else {}),
         }
         name = {"id": {"value": id} if self.cells else id} if key == "id" else key
         self.record({**value, **members}, name)

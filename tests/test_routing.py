@@ -54,6 +54,21 @@ def staging(project: Path, system: str, table: str) -> Path:
     return project / "models" / "staging" / system / f"stg_{system}__{table}.sql"
 
 
+def test_tables_that_debeziums_router_joined_are_their_own_again(lakehouse: Lakehouse) -> None:
+    """It renames the topic, and adds the table to the Kafka key, so that rows of several do not have one."""
+
+    def routed(record: Record, table: str) -> Record:
+        key = {**json.loads(record["key"]), "__dbz__physicalTableIdentifier": f"shop.public.{table}"}
+        return {**record, "key": json.dumps(key)}
+
+    records = [routed(change(table, "c", 10, 1, note=table), table) for table in ("orders_1", "orders_2")]
+    records += [routed(change("orders_1", "u", 20, 1, note="new"), "orders_1"), routed(change("orders_2", "d", 30, 1), "orders_2")]
+    lakehouse.run("routed_by_debezium", on_topic("shop.orders", records))
+    assert lakehouse.rows("routed_by_debezium.orders_1") == [{"id": 1, "note": "new"}]
+    assert lakehouse.rows("routed_by_debezium.orders_2") == []
+    assert lakehouse.rejected("routed_by_debezium") == []
+
+
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:
     """In any order, in two runs, with repeats; a fourth table comes later, and has what landed of it before."""
     system = "one"
