@@ -315,7 +315,7 @@ def foreign_format(payload: Payload) -> str | None:
         return "Oracle GoldenGate JSON"
     if {"database", "table", "type", "ts"} <= payload.keys() and ("data" in payload or "sql" in payload):
         return "Maxwell JSON"
-    if {"id", "source", "specversion", "type"} <= payload.keys() and isinstance(payload["source"], str):
+    if "specversion" in payload and ("iodebeziumop" in payload or str(payload.get("type")).startswith("io.debezium.")):
         return "CloudEvents (which Debezium's CloudEventsConverter writes; set JsonConverter)"
     return None
 

@@ -41,6 +41,7 @@ SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "ora
 PASSES_KEYS_ON = {"postgresql", "oracle", "db2", "informix"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
 NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
+ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
 
@@ -490,6 +491,8 @@ def _tables(
             if image is not None:
                 rows.setdefault(identity, []).append(image)
         columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
+        if dialect.form != "flat":  # whose rows do not name their table with certainty
+            columns_of_key = [name for name in columns_of_key if name != ROUTED_FROM]
         if columns_of_key:
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
     read = modelled | {topic for table in tables.values() for topic in table.topics}

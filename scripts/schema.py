@@ -281,10 +281,7 @@ def parsed_exactly(text: str | None) -> Any:
 
 
 def key_columns(key: Any) -> list[str]:
-    """The names of the key columns in a Kafka key: of its payload, whatever its schema block looks like.
-
-    Without the field that `ByLogicalTableRouter` adds: the event names its table.
-    """
+    """The names of the key columns in a Kafka key: of its payload, whatever its schema block looks like."""
     if isinstance(key, dict) and "payload" in key:
         key = key["payload"]
-    return [str(name) for name in key if name != "__dbz__physicalTableIdentifier"] if isinstance(key, dict) else []
+    return [str(name) for name in key] if isinstance(key, dict) else []

@@ -400,6 +400,21 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
     ]
 
 
+def test_tombstones_after_deletes_are_no_log_that_starts_over(lakehouse: Lakehouse) -> None:
+    """Of `rewrite-with-tombstone` only the row has a position."""
+
+    def row(at: int, note: str, deleted: bool = False) -> Record:
+        return flat("twice", at, {"id": 1}, {"id": 1, "note": note, "__lsn": 10 * at, "__deleted": str(deleted).lower()})
+
+    tombstone = flat("twice", 3, {"id": 1}, None)
+    lakehouse.run("twice", [row(1, "a"), row(2, "a", True), tombstone, row(4, "b"), row(5, "b", True)])
+    lakehouse.run("twice", [{**tombstone, "offset": 6}, row(7, "c")])
+    assert lakehouse.rows("twice.twice") == [{"id": 1, "note": "c"}]
+    assert lakehouse.resets("twice") == {}
+    lakehouse.run("twice", [{**tombstone, "offset": 8}])  # a row that says nothing was deleted: its mode has changed
+    assert lakehouse.resets("twice") == {"twice": {"twice/0": [8, 8, 1]}}
+
+
 def test_flattened_rows_are_recognised_and_refused_where_nothing_tells_of_deletes(lakehouse: Lakehouse) -> None:
     rows = [{"id": 1, "note": "a", "__op": "c"}, {"id": 1, "note": "b", "__op": "u"}]
     lakehouse.land("drop", [flat("drop", offset, {"id": 1}, row) for offset, row in enumerate(rows)])

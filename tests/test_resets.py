@@ -101,9 +101,9 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
 
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
     """The same offsets again, with other records: what landed from a batch on is of the new log."""
-    lakehouse.run("made_anew", HISTORY)
+    lakehouse.run("made_anew", HISTORY + [of_table("goes_on", one) for one in HISTORY])
     new = {**at(0, later(updated(300, id=1, note="new"))), "timestamp": 1800000000000}
-    lakehouse.run("made_anew", [new])
+    lakehouse.run("made_anew", [new, of_table("goes_on", at(0, later(updated(1600, id=1, note="new"))))])  # whose log is the same
     told = {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
     assert lakehouse.resets("made_anew") == told
     rebuild(lakehouse, "made_anew")

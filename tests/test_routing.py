@@ -68,6 +68,13 @@ def test_tables_that_debeziums_router_joined_are_their_own_again(lakehouse: Lake
     assert lakehouse.rows("routed_by_debezium.orders_2") == []
     assert lakehouse.rejected("routed_by_debezium") == []
 
+    flat = [
+        {**bare(json.dumps({"id": 1, "note": name, "__deleted": "false"}), record["key"]), "topic": "shop.flat", "offset": offset}
+        for offset, (name, record) in enumerate(zip("ab", records, strict=False))
+    ]
+    done = lakehouse.run("routed_rows", flat)  # which do not say which table they are of
+    assert any("change log" in note for note in done.notes)
+
 
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:
     """In any order, in two runs, with repeats; a fourth table comes later, and has what landed of it before."""

@@ -59,7 +59,8 @@
     - tells_moves: whether the staging model has `_cdc_move`,
     - is_moved: whether it or the new changes may have any,
     - oldest: the least place in the log of the new changes and truncates,
-    - places, batches: partitions or files of them, two where there are more, and all their batches,
+    - places, batches: their partitions or files, and their batches, two where there are more,
+    - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
@@ -110,6 +111,8 @@
         'oldest': none,
         'places': [],
         'batches': [],
+        'has_snapshot': false,
+        'is_of_topic': false,
         'merged_position': merged.position,
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
@@ -143,7 +146,7 @@
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
-        'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')',
+        'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')', 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
     {%- set newest = [] -%}
@@ -156,8 +159,10 @@
         {%- if row[1] in ('change', 'truncate') -%}
             {%- do bounds.update({
                 'oldest': [bounds.oldest or row[8], row[8]] | min,
-                'places': (bounds.places + [row[13], row[14]]) | unique(true) | list,
-                'batches': (bounds.batches + [row[0]]) | unique | list,
+                'places': ((bounds.places + [row[13], row[14]]) | unique(true) | list)[:2],
+                'batches': ((bounds.batches + [row[0]]) | unique | list)[:2],
+                'has_snapshot': bounds.has_snapshot or row[15] > 0,
+                'is_of_topic': bounds.is_of_topic or row[16] > 0,
             }) -%}
         {%- endif -%}
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}

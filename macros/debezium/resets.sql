@@ -37,22 +37,23 @@
 -#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set is_of_topic = bounds.oldest.split('.')[1] == '' -%}
-    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')", is_of_topic) -%}
-    {%- set merged = _in_place(this, 'true', is_of_topic) -%}
+    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
+    {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
-        {% for name in keys %}new.{{ quoted(name) }}, {% endfor %}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number
+        {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
+        {{ 'to_json(struct(' ~ _of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
     {%- endset -%}
-    {%- set dated = _dated(new, merged if bounds.above else none) -%}
+    {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
     {%- set parts = [] -%}
     {%- if keys -%}
-        {%- do parts.append(_below_in_their_place(bounds, new, found)) -%}
-        {%- if _is_clock_asked(bounds, new) -%}
+        {%- set between = _between_places(bounds, new) -%}
+        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) -%}
+        {%- if between -%}
             {%- do parts.append(_below_by_the_clock(keys, dated, new, found)) -%}
             {%- do others.append([new, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
         {%- endif -%}
-        {%- if bounds.above and (is_of_topic or bounds.oldest < bounds.merged_position) -%}
+        {%- if bounds.above and (bounds.is_of_topic or bounds.oldest < bounds.merged_position) -%}
             {%- do others.append([merged, _is_same_key(keys)]) -%}
             {%- do others.append([merged, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
         {%- endif -%}
@@ -60,36 +61,49 @@
     {%- if bounds.truncated_by and bounds.oldest < bounds.truncated_at -%}
         {%- set truncate -%}
         (select
+            't' as _cdc_op,
             {{ literal(bounds.truncated_at) }} as _cdc_position,
             {{ literal(bounds.truncated_by[0]) }} as _cdc_event_id,
             cast({{ _literal_or_null(bounds.truncated_by[1]) }} as timestamp) as _cdc_changed_at,
             {{ bounds.truncated_by[2] }} as _cdc_batch)
         {%- endset -%}
-        {%- do others.append([_in_place(truncate, 'true', is_of_topic), 'true']) -%}
+        {%- do others.append([_in_place(truncate, 'true', bounds.is_of_topic), 'true']) -%}
     {%- endif -%}
     {%- for other, pair in others -%}
         {%- do parts.append(
-            'select ' ~ found ~ ' from (' ~ dated ~ ') as new left semi join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
+            'select distinct ' ~ found ~ ' from (' ~ dated ~ ') as new inner join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
         ) -%}
     {%- endfor -%}
-    {{ return(parts | join('\nunion\n')) }}
+    {{ return(parts | join('\nunion all\n')) }}
 {%- endmacro %}
 
 
-{#- Of one partition or file: what stands after something that lies above it. -#}
-{% macro _below_in_their_place(bounds, new, found) -%}
+{#-
+    Of one partition or file: what stands after something that lies above it. Where numbers begin again (`between`) only inside of a batch.
+    A tombstone after its delete has no place in the log, where other records have one, and says nothing more.
+-#}
+{% macro _below_in_their_place(bounds, new, found, between) -%}
+    {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if between == 'numbers' else '') -%}
     {%- set before = 'order by _cdc_number rows between unbounded preceding and 1 preceding' -%}
+    {%- set of_key = 'partition by ' ~ _quoted_list(bounds.get('keys')) ~ ', ' ~ place -%}
 select {{ found }}
 from (
     select
         *,
         {%- if bounds.is_truncated %}
-        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by _cdc_place, _cdc_epoch {{ before }}), null) as _cdc_highest_of_all,
+        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by {{ place }} {{ before }}), null) as _cdc_highest_of_all,
         {%- endif %}
-        max(_cdc_log) over (partition by {{ _quoted_list(bounds.get('keys')) }}, _cdc_place, _cdc_epoch {{ before }}) as _cdc_highest
+        {%- if bounds.is_of_topic %}
+        lag(_cdc_op) over ({{ of_key }} order by _cdc_number) as _cdc_op_before,
+        {%- endif %}
+        max(_cdc_log) over ({{ of_key }} {{ before }}) as _cdc_highest
     from ({{ new }}) as new
 ) as new
-where _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if bounds.is_truncated else '_cdc_highest' }}
+where
+    _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if bounds.is_truncated else '_cdc_highest' }}
+    {%- if bounds.is_of_topic %}
+    and not coalesce(_cdc_op = 'd' and _cdc_op_before = 'd' and {{ _has_no_log_place() }}, false)
+    {%- endif %}
 {%- endmacro %}
 
 
@@ -110,16 +124,13 @@ where new._cdc_since > new._cdc_earliest_above
 
 
 {#-
-    Whether new changes stand in several places whose numbers do not tell what came later: a key in two partitions or files, or numbers that
-    begin again in a later batch. Where one place and one batch hold them all nothing is asked.
+    Whether new changes stand in several places whose numbers do not tell what came later: `numbers` where these begin again in a later batch,
+    `places` where a key is in two partitions or files. Where one place and one batch hold them all nothing is asked.
 -#}
-{% macro _is_clock_asked(bounds, new) -%}
-    {%- if bounds.places | length < 2 and bounds.batches | length < 2 -%}
-        {{ return(false) }}
-    {%- elif bounds.places | length > 1 and bounds.is_truncated -%}
-        {{ return(true) }}
-    {%- endif -%}
-    {%- set asked -%}
+{% macro _between_places(bounds, new) -%}
+    {%- set found = [] -%}
+    {%- if bounds.batches | length > 1 -%}
+        {%- set numbers -%}
 select 1
 from (
     select
@@ -129,12 +140,17 @@ from (
     group by _cdc_place, _cdc_epoch, _cdc_batch
 ) as batches
 where first <= last
-        {%- if bounds.places | length > 1 %}
-union all
-select 1 from ({{ new }}) as new group by {{ _quoted_list(bounds.get('keys')) }} having min(_cdc_place) <> max(_cdc_place)
-        {%- endif %}
-    {%- endset -%}
-    {{ return(run_query('select 1 from (' ~ asked ~ ') as asked limit 1').rows | length > 0) }}
+limit 1
+        {%- endset -%}
+        {%- do found.append('numbers') if run_query(numbers).rows | length > 0 -%}
+    {%- endif -%}
+    {%- if not found and bounds.places | length > 1 -%}
+        {%- set places -%}
+select 1 from ({{ new }}) as new group by {{ _quoted_list(bounds.get('keys')) }} having min(_cdc_place) <> max(_cdc_place) limit 1
+        {%- endset -%}
+        {%- do found.append('places') if bounds.is_truncated or run_query(places).rows | length > 0 -%}
+    {%- endif -%}
+    {{ return(found | first | default(none)) }}
 {%- endmacro %}
 
 
@@ -143,7 +159,10 @@ select 1 from ({{ new }}) as new group by {{ _quoted_list(bounds.get('keys')) }}
     that snapshot was read, as what is written while it is read lies above it; of an incremental snapshot none, as what was written
     before it closed a chunk may lie above that.
 -#}
-{% macro _dated(new, merged) -%}
+{% macro _dated(bounds, new, merged) -%}
+    {%- if not bounds.has_snapshot -%}
+select *, _cdc_changed_at as _cdc_since from ({{ new }}) as new
+    {%- else -%}
     {%- set is_initial = "_cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0'" -%}
 select new.*, if(new._cdc_is_snapshot, snapshots._cdc_began, new._cdc_changed_at) as _cdc_since
 from ({{ new }}) as new
@@ -151,13 +170,14 @@ left join (
     select _cdc_log, min(_cdc_changed_at) as _cdc_began
     from (
         select _cdc_log, _cdc_changed_at from ({{ new }}) as new where {{ is_initial }}
-        {%- if merged %}
+        {%- if bounds.above %}
         union all
         select _cdc_log, _cdc_changed_at from ({{ merged }}) as merged where {{ is_initial }}
         {%- endif %}
     ) as read
     group by _cdc_log
 ) as snapshots on new._cdc_log = snapshots._cdc_log and {{ is_initial | replace('_cdc_', 'new._cdc_') }}
+    {%- endif -%}
 {%- endmacro %}
 
 
@@ -168,12 +188,18 @@ left join (
 {% macro _in_place(changes, condition, is_of_topic) -%}
 select
     *,
-    {{ "if(split_part(_cdc_position, '.', 2) = '', _cdc_position, " ~ log_position() ~ ')' if is_of_topic else log_position() }} as _cdc_log,
+    {{ 'if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')' if is_of_topic else log_position() }} as _cdc_log,
     split_part(_cdc_position, '.', 1) as _cdc_epoch,
     {{ _place() }} as _cdc_place,
     cast(regexp_extract(_cdc_event_id, '([0-9]+)(#before)?$', 1) as bigint) as _cdc_number
 from {{ changes }} as changes
 where {{ condition }}
+{%- endmacro %}
+
+
+{#- Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a clock each. -#}
+{% macro _has_no_log_place() -%}
+    split_part(_cdc_position, '.', 2) = ''
 {%- endmacro %}
 
 
@@ -188,14 +214,19 @@ where {{ condition }}
 {%- endmacro %}
 
 
+{#-
+    Numbers of one place tell what came later, unless batches tell otherwise: then, and of different places, the clock. A row of a snapshot is
+    asked by the clock where it landed later too: the snapshot's place in the log was fixed before any table was read.
+-#}
 {% macro _is_later_and_below() -%}
     new._cdc_log < other._cdc_log
     and if(
         new._cdc_place = other._cdc_place and new._cdc_epoch = other._cdc_epoch
-        and (new._cdc_number > other._cdc_number or new._cdc_batch <= other._cdc_batch),
+        and sign(new._cdc_number - other._cdc_number) * sign(new._cdc_batch - other._cdc_batch) >= 0,
         new._cdc_number > other._cdc_number,
-        new._cdc_since > other._cdc_changed_at
+        new._cdc_since > other._cdc_changed_at and (new._cdc_batch > other._cdc_batch or not new._cdc_is_snapshot)
     )
+    and not (new._cdc_op = 'd' and other._cdc_op = 'd' and split_part(new._cdc_position, '.', 2) = '')
 {%- endmacro %}
 
 
@@ -211,13 +242,22 @@ where {{ condition }}
         ).columns[0].values() -%}
         {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ kafka_keys | join(', ') ~ ')' -%}
     {%- endif -%}
-select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(*) as changes
-from ({{ below }}) as below
-left anti join ({{ _in_place(bounds.changes, is_original, bounds.oldest.split('.')[1] == '') }}) as original
-    on
-        {% for name in keys %}below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor %}
+{%- set is_same -%}
+        {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
+        {{- 'below._cdc_row = to_json(struct(' ~ _of('original', bounds.columns) ~ ')) and ' if not keys }}
         below._cdc_op = original._cdc_op
-        and below._cdc_log = original._cdc_log
+        {%- endset %}
+select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
+from ({{ below }}) as below
+left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
+    on
+        {{ is_same }}
+        and {{ '(below._cdc_log = original._cdc_log or below._cdc_changed_at = original._cdc_changed_at)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
         and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
 group by below._cdc_place
+{%- endmacro %}
+
+
+{% macro _of(relation, columns) -%}
+    {%- for name in columns -%} {{ relation }}.{{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}
