@@ -185,12 +185,13 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
     }
     for partition in (0, 1):  # then all at once
         lakehouse.run(
-            "clocks", [of_table(name, one) for name, (rows, _) in cases.items() for one in rows if one["partition"] == partition]
+            "by_the_clock",
+            [of_table(name, one) for name, (rows, _) in cases.items() for one in rows if one["partition"] == partition],
         )
     told = {f"public.{name}": {f"shop.public.{name}/1": found} for name, (_, found) in cases.items() if found}
-    assert lakehouse.resets("clocks") == told
-    rebuild(lakehouse, "clocks")
-    assert lakehouse.resets("clocks") == told
+    assert lakehouse.resets("by_the_clock") == told
+    rebuild(lakehouse, "by_the_clock")
+    assert lakehouse.resets("by_the_clock") == told
 
 
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:

@@ -352,6 +352,26 @@ def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse,
     assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders").success
 
 
+def test_table_whose_oldest_events_were_deleted_is_not_built_anew(lakehouse: Lakehouse) -> None:
+    """A new column or a full refresh would lose rows that no event tells any more."""
+    lakehouse.run("pruned", [created(10, id=1, note="only here")])
+    lakehouse.run("pruned", [created(20, id=2, note="b")])
+    lakehouse.spark.sql("delete from bronze.pruned where batch = 1")
+    lakehouse.run("pruned", [updated(30, id=2, note="c")])
+    assert len(live(lakehouse, "pruned")) == 2
+    result = lakehouse.dbt("run", "--full-refresh", "--select", "pruned__orders")
+    assert not result.success
+    assert any("no records before batch 2" in str(node.message) and "drop table" in str(node.message) for node in result.result)
+    with pytest.raises(Exception, match="no records before batch 2"):
+        lakehouse.run("pruned", [created(40, id=3, note="d", more="new")])
+    assert lakehouse.sql("select count(*) from silver.pruned__orders") == [(2,)]
+
+    lakehouse.spark.sql("drop table silver.pruned__orders")
+    lakehouse.build_landed("pruned")
+    assert [row["id"] for row in live(lakehouse, "pruned")] == [2, 3]
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "pruned__orders").success
+
+
 def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lakehouse) -> None:
     records = [event("c", 10, {"id": 1, "note": "a"}), event("c", 11, {"id": 1, "note": "a"})]
     for record in records:

@@ -44,6 +44,7 @@
     - declaration: a digest of its columns and of its staging model's text,
     - changes: the staging relation, as text,
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
+    - first_batch: the oldest batch there is, where the table has to be built,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
@@ -84,6 +85,8 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
+    {%- set first_batch = oldest_batch(source.bronze | string) if is_new else none -%}
+    {%- if is_new -%} {%- do _check_all_is_there(source, first_batch) -%} {%- endif -%}
     {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'is_moved': false} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
@@ -93,6 +96,7 @@
         'declaration': declaration,
         'changes': changes | string,
         'is_new': is_new,
+        'first_batch': first_batch,
         'above': above,
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
@@ -221,6 +225,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 {#-
     - relation: the records that a staging model reads,
+    - bronze: the records that have landed,
     - topics: those of its `meta`; none where it has none,
     - table: the names of the table in the source, of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
@@ -234,7 +239,9 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {%- set parent = staging.depends_on.nodes[0] -%}
     {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
     {%- set meta = staging.config.get('meta', {}).get('debezium', {}) -%}
+    {%- set bronze = graph.sources.get(parent) or graph.sources.get(records.depends_on.nodes | first) or records -%}
     {{ return({
+        'bronze': api.Relation.create(schema = bronze.schema, identifier = bronze.identifier or bronze.alias),
         'relation': api.Relation.create(schema = records.schema, identifier = records.identifier or records.alias),
         'topics': meta.get('topics', []),
         'table': meta.get('table'),
@@ -276,6 +283,31 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
         {%- do known.update({place: (run_query('select max(batch) from ' ~ records).rows[0][0] or 0) | int}) -%}
     {%- endif -%}
     {{ return(known[place]) }}
+{%- endmacro %}
+
+
+{#- The oldest batch that has not been deleted, the same one for all models of a run; 0 where there is none. -#}
+{% macro oldest_batch(records) -%}
+    {%- set known = graph.setdefault('debezium_oldest', {}) -%}
+    {%- set place = invocation_id ~ records -%}
+    {%- if place not in known -%}
+        {%- do known.update({place: (run_query('select min(batch) from ' ~ records).rows[0][0] or 0) | int}) -%}
+    {%- endif -%}
+    {{ return(known[place]) }}
+{%- endmacro %}
+
+
+{#- A table that is built anew would lose what only records told that were deleted since: that is refused. -#}
+{% macro _check_all_is_there(source, first_batch) -%}
+    {%- set replaced = load_relation(this) -%}
+    {%- set before = _silver_properties(replaced).get('cdc.first-batch', '0') | int if replaced and not replaced.is_view else 0 -%}
+    {%- if 0 < before < first_batch or before and not first_batch -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ source.bronze ~ ' has no records before batch ' ~ (first_batch or 'any') ~ ' any more;\n'
+            ~ '  the table was built from batch ' ~ before ~ ' on. Its older rows would be lost.\n'
+            ~ '  Bring the records back (Iceberg: rollback_to_snapshot), or drop the table to build it from what is left: drop table ' ~ this
+        ) }}
+    {%- endif -%}
 {%- endmacro %}
 
 

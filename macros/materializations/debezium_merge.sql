@@ -62,6 +62,7 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
+            'cdc.first-batch' = '{{ bounds.get('first_batch') or 0 }}',
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
