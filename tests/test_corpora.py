@@ -380,7 +380,7 @@ def test_ddl_record_within_a_history_record(lakehouse: Lakehouse) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "system"),
     [
-        ("risingwave_mysql_customers", "debezium_log.1", "risingwave_schema"),
+        ("risingwave_mysql_customers", "debezium_log.1", "risingwave_mysql_blocks"),
         ("flinkcdc_pipeline_customers_products", "debezium-json-with-schema.txt", "flinkcdc_schema"),
     ],
 )
