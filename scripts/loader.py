@@ -9,6 +9,7 @@ what has landed of each file and of each partition is known from the bronze tabl
 
 import glob
 import hashlib
+import uuid
 from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ BRONZE_COLUMNS = """
     key string comment 'Key, byte for byte',
     value string comment 'Value, byte for byte; null is a tombstone',
     headers array<struct<key: string, value: binary>> comment 'Kafka headers',
-    batch bigint comment 'Number of the landing commit, from 1 without gaps',
+    batch bigint comment 'Number of the landing commit, from 1; none is given twice',
     landed_at timestamp comment 'When the batch was landed',
     file string comment 'File that the record was read from; null where it came from Kafka itself',
     line bigint comment 'Line in the file, from 1',
@@ -65,7 +66,7 @@ BRONZE_PROPERTIES = {
     "commit.retry.num-retries": "20",
 }
 LEDGER_COLUMNS = """
-    file string comment 'A file, or kafka:<topic>/<partition>',
+    file string comment 'A file, or kafka:<topic>/<partition>; empty where the batch was taken back from bronze',
     bytes bigint comment 'Bytes taken of the uncompressed file; of a partition the offset to go on with',
     lines bigint comment 'Lines taken; of a partition the offset of the last record',
     digest string comment 'Digest of the bytes taken; of a partition the hash of the last record',
@@ -314,16 +315,16 @@ def _land(
     landed = Landed()
     refused: Exception | None = None
     for _ in range(ATTEMPTS):
-        snapshot, batch = _table_state(spark, table)
-        ledger, newest = _read_ledger(spark, system, batch, files)
         try:
+            snapshot, batch = _table_state(spark, table)
+            ledger, newest, given = _read_ledger(spark, system, batch, files, landed)
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
-                is_new = commit(spark, table, chunk, batch + 1, snapshot, newest, landed)
+                is_new = commit(spark, table, chunk, given + 1, snapshot, newest, landed)
                 seen.update(chunk.taken)
                 if not is_new:
                     continue
-                batch += 1
+                batch = given = given + 1
                 landed.batches.append(batch)
                 say(f"{system}: {landed.records:,} records landed")
                 _write_ledger(spark, system, batch, seen, newest)
@@ -349,10 +350,15 @@ def create_bronze(spark: SparkSession, system: str) -> None:
     with locked("create.lock"):  # two processes that create one namespace, or the catalog itself, would fail
         if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
             return
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**BRONZE_PROPERTIES, **_new_id()}.items())
         spark.sql("create namespace if not exists bronze")
         spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
         spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
+
+
+def _new_id() -> dict[str, str]:
+    """By what tables that were built from bronze know whether its batches are still those that they have merged."""
+    return {"cdc.id": uuid.uuid4().hex}
 
 
 class _OtherLoader(Exception):
@@ -369,17 +375,33 @@ def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
     return snapshot, batch or 0
 
 
-def _read_ledger(spark: SparkSession, system: str, batch: int, wanted: Set[str]) -> tuple[dict[str, Taken], dict[Place, int]]:
-    """What has landed up to `batch`: how far each file is taken, and the highest offset of each partition.
+def _read_ledger(
+    spark: SparkSession, system: str, batch: int, wanted: Set[str], told: Landed
+) -> tuple[dict[str, Taken], dict[Place, int], int]:
+    """What has landed: how far each file is taken, the highest offset of each partition, and the greatest number that was given.
 
-    Where a loader died, only the files that are wanted now are looked at again.
+    `batch` is the greatest in bronze. Where a loader died, only the files that are wanted now are looked at again. Numbers of
+    batches that were taken back or deleted from bronze are not given again: tables that merged them would not read the new ones.
+
+    Raises:
+        _OtherLoader: more has landed since bronze was looked at.
     """
     files: dict[str, Taken] = {}
     newest: dict[Place, int] = {}
     at: dict[str, tuple[int, str, int]] = {}
     known = {0}
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
-    for row in spark.sql(f"select {columns} from bronze.`{system}__files` where batch <= {batch}").collect():
+    rows = spark.sql(f"select {columns} from bronze.`{system}__files`").collect()
+    given = max([batch, *(row.batch for row in rows)])
+    forgotten = {row.batch for row in rows if not row.file}  # numbers of which nothing is in bronze
+    if (last := max((row.batch for row in rows if row.file), default=0)) > batch:
+        if _table_state(spark, f"bronze.`{system}`")[1] > batch:
+            raise _OtherLoader
+        if _was_taken_back(spark, f"bronze.`{system}`", last):
+            told.notes.append(_forget(spark, system, batch, last))
+            forgotten.update(row.batch for row in rows if row.batch > batch)
+    rows = [row for row in rows if row.batch not in forgotten]
+    for row in rows:
         order = row.batch, row.file_digest.partition(" ")[2], row.bytes
         if order > at.get(row.file, (-1, "", -1)):
             at[row.file] = order
@@ -388,7 +410,7 @@ def _read_ledger(spark: SparkSession, system: str, batch: int, wanted: Set[str])
             known.add(row.batch)
     for row in spark.sql(f"select inline(offsets) from bronze.`{system}__files` where batch = {max(known)}").collect():
         newest[row.topic, row.partition] = row.offset
-    missing = set(range(1, batch + 1)) - known
+    missing = set(range(1, batch + 1)) - known - forgotten
     if missing:  # a loader died between its two commits, or is between them now
         landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
         place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
@@ -405,7 +427,36 @@ def _read_ledger(spark: SparkSession, system: str, batch: int, wanted: Set[str])
             name = f"{KAFKA}{row.topic}/{row.partition}"
             if row.last.batch > at.get(name, (0, "", 0))[0]:
                 files[name] = Taken(row.last.offset + 1)
-    return files, newest
+    return files, newest, given
+
+
+def _was_taken_back(spark: SparkSession, table: str, batch: int) -> bool:
+    """Whether bronze lacks the batch because the table was rolled back or made anew; False where its records were deleted.
+
+    Where no snapshot tells it (they were expired), a deletion is what the table ends with.
+    """
+    ancestors = f"select snapshot_id from {table}.history where is_current_ancestor"
+    is_there = f"select snapshot_id in ({ancestors}) as it from {table}.snapshots where summary['cdc-batch'] = '{batch}'"
+    if found := spark.sql(is_there).collect():
+        return not any(row.it for row in found)
+    current = f"select snapshot_id from {table}.refs where name = 'main'"
+    kind = f"select operation, summary['cdc-batch'] as landed from {table}.snapshots where snapshot_id in ({current})"
+    return not any(row.operation in ("delete", "overwrite") and row.landed is None for row in spark.sql(kind).collect())
+
+
+def _forget(spark: SparkSession, system: str, batch: int, last: int) -> str:
+    """Forget the files and offsets of the batches after `batch`, up to `last`, which were taken back. Returns what to tell.
+
+    Tables that were built of them are not what is in bronze: they refuse it by its new identity.
+    """
+    table = f"bronze.`{system}`"
+    identity = ", ".join(f"'{name}' = '{value}'" for name, value in _new_id().items())
+    spark.sql(f"alter table {table} set tblproperties ({identity})")
+    spark.sql(f"update bronze.`{system}__files` set file = '' where batch > {batch} and batch <= {last}")
+    return (
+        f"{table} ends with batch {batch}, where {last} had landed: what was taken back lands again where it is among the events "
+        f"named. Its tables have to be built anew: dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
+    )
 
 
 def _raise(newest: dict[Place, int], place: Place, offset: int) -> None:

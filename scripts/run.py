@@ -131,19 +131,24 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 
 class Built:
-    """What was built last in this lakehouse: the text of every model, and the newest batch of every system.
+    """What was built last in this lakehouse: the text of every model, the newest batch of every system, and of which bronze table.
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
             batches = {str(system): int(batch) for system, batch in found["batches"].items()}
-            self.state = {"models": models, "batches": batches}
+            bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
+            self.state = {"models": models, "batches": batches, "bronze": bronze}
+
+    def up_to(self, spark: SparkSession, system: str) -> int:
+        """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so."""
+        return self.state["batches"].get(system, 0) if self.state["bronze"].get(system) == _bronze_id(spark, system) else 0
 
     def save(self) -> None:
         part = self.path.with_suffix(".part")
@@ -322,7 +327,7 @@ def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
 
 
 def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
-    known = Built().state["batches"].get(request.system, 0)
+    known = Built().up_to(spark, request.system)
     done = scaffold(spark, request.system, request.connector, request.keys, known, servers=request.servers)
     for note in done.notes:
         say(f"{request.system}: {note}")
@@ -336,16 +341,22 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     batches: dict[str, int] = {}
+    bronze: dict[str, str] = {}
     for system, done in zip(systems, scaffolded, strict=True):
         batches[system] = done.up_to
-        known = built.state["batches"].get(system, 0)
+        known = built.up_to(spark, system)
+        bronze[system] = _bronze_id(spark, system)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}
+        tables = declared_tables(system, PROJECT / "models").values()
+        for live, silver in ((table.model("live", system), table.model("silver", system)) for table in tables):
+            if live in files:  # its text names no columns: it has those of silver
+                files[live] += files.get(silver, "")
         edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
         changed = bool(topics or edited)
         texts.update(files)
         wanted.update(dict.fromkeys(edited, False))
-        for declared in declared_tables(system, PROJECT / "models").values():
+        for declared in tables:
             if declared.table.topics & topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
@@ -368,8 +379,13 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
+        built.state["bronze"].update(bronze)
         built.save()
     return failed
+
+
+def _bronze_id(spark: SparkSession, system: str) -> str:
+    return str(spark.sql(f"show tblproperties bronze.`{system}` ('cdc.id')").collect()[0].value)
 
 
 def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list[str]:

@@ -7,6 +7,7 @@ edited by hand since is never written over.
 import csv
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,6 @@ NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
-# Connectors whose initial snapshot has one position in all its rows, so that a row below it was not there any more.
-SNAPSHOTS_OF_ONE_POSITION = {"postgresql", "mysql", "mariadb", "sqlserver", "oracle"}
-# Connectors whose source may give a row the key of another one that moves on later in the transaction.
-PASSES_KEYS_ON = {"postgresql", "oracle", "db2", "informix"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
 NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
@@ -491,7 +488,7 @@ def _tables(
             if image is not None:
                 rows.setdefault(identity, []).append(image)
         columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
-        if dialect.form != "flat":  # whose rows do not name their table with certainty
+        if identity != (topic,):  # the event names its table: the parts that a router joined are tables of their own
             columns_of_key = [name for name in columns_of_key if name != ROUTED_FROM]
         if columns_of_key:
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
@@ -774,8 +771,17 @@ def _epochs(declared: Declared) -> str:
     return f"    epochs = [\n{lines}    ],\n"
 
 
+@cache
+def _connectors() -> dict[str, dict[str, str]]:
+    """Each connector with its properties, as `cdc_connectors.csv` has them."""
+    with (PROJECT / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as lines:
+        return {row["connector"]: row for row in csv.DictReader(lines)}
+
+
 def _properties(system: str, declared: Declared) -> str:
     table = declared.table
+    connector = _connectors()[table.connector]
+    order = f"Ordered by {connector['order_by']} (`{table.connector}`, {connector['source']})."
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)
     columns = [{"name": name, "description": f"`{kind}` in the events.", "quote": True} for name, kind in table.columns.items()]
@@ -793,7 +799,7 @@ def _properties(system: str, declared: Declared) -> str:
         )
     ]
     in_part = ["_cdc_patches"] if table.connector == "mongodb" and table.keys else []
-    passed_on = table.keys and table.connector in PASSES_KEYS_ON
+    passed_on = table.keys and connector["passes_keys_on"] == "true"
     held = [
         {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
         for name in ("_cdc_held", *in_part, *(["_cdc_moves"] if passed_on else []))
@@ -838,13 +844,13 @@ def _properties(system: str, declared: Declared) -> str:
     models = [staging_model, silver_model]
     no_log_reset = {"no_log_reset": {"arguments": {"source_table": source_name}}}
     if table.keys:
-        silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included."
+        silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included. {order}"
         silver_model["data_tests"] = [
             {"unique_key": {"arguments": {"columns": list(table.keys)}}},
             {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
             no_log_reset,
         ]
-        if table.connector in SNAPSHOTS_OF_ONE_POSITION and not table.shard:  # shards have a snapshot each
+        if connector["snapshot_has_one_position"] == "true" and not table.shard:  # shards have a snapshot each
             arguments = {"changes": f"ref('{staging}')", "keys": list(table.keys)}
             silver_model["data_tests"].append({"no_row_missed_by_snapshot": {"arguments": arguments}})
         models.append(
@@ -856,7 +862,7 @@ def _properties(system: str, declared: Declared) -> str:
         )
     else:
         silver_model["description"] = (
-            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows."
+            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows. {order}"
         )
         silver_model["data_tests"] = [no_log_reset]
     return _yaml({"version": 2, "models": models})
@@ -870,7 +876,7 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "batch": "Number of the bronze batch.",
             "source_table": "The table's name in the source; NULL for records that are no table's.",
             "kind": "What the records are, as `_cdc_kind` of the staging model says.",
-            "op": "The operation as Debezium's letter; NULL where there is none.",
+            "op": "The operation as Debezium's letter, which the seed `cdc_operations` explains; NULL where there is none.",
             "reject_reason": "Why the records cannot be used; NULL where they can.",
             "events": "Number of such records.",
             "newest_change_at": "When the source made the newest of the changes, in UTC.",

@@ -94,7 +94,7 @@ class Lakehouse:
     ) -> Any:
         from scripts.scaffold import scaffold
 
-        built = self._run.Built().state["batches"].get(system, 0)
+        built = self._run.Built().up_to(self.spark, system)
         return scaffold(self.spark, system, connector, keys or {}, built, self.project / "models", servers)
 
     def run(

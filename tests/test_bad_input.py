@@ -357,15 +357,36 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
         b"null",
         b"{}",
         b'{"models": [], "batches": {}}',
+        b'{"models": {}, "batches": {}}',
         whole.replace(b'empty": 1', b'empty": "x"'),
     ):
         state.path.write_bytes(broken)
-        assert lakehouse._run.Built().state == {"models": {}, "batches": {}}, broken
+        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}}, broken
     with path.open("a") as file:
         file.write(text(created(11, id=2)))
     assert lakehouse._run.main() == 0  # builds all there is
     assert lakehouse.rows("empty.orders", "id") == [{"id": 1}, {"id": 2}]
     assert lakehouse._run.Built().state["batches"] == {"empty": 2}
+
+
+def test_a_batch_that_another_loader_lands_meanwhile_is_none_that_was_taken_back(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(text(created(10, id=1)))
+    other.write_text(text(created(11, id=2)))
+    look = loader._table_state
+    waiting = [other]
+
+    def look_before_the_other(*arguments: Any) -> Any:
+        found = look(*arguments)
+        if waiting:
+            assert land(lakehouse, "overtaken", waiting.pop()).batches == [1]
+        return found
+
+    monkeypatch.setattr(loader, "_table_state", look_before_the_other)
+    landed = land(lakehouse, "overtaken", path)
+    assert (landed.batches, landed.notes) == ([2], [])
 
 
 def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(

@@ -60,6 +60,12 @@ def declared(models: dict[str, Node], model: str) -> dict[str, Any]:
     return content
 
 
+def connectors() -> dict[str, dict[str, str]]:
+    """Each connector with its properties."""
+    with (REPOSITORY / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as seed:
+        return {row["connector"]: row for row in csv.DictReader(seed)}
+
+
 # Macros
 
 
@@ -101,8 +107,13 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
         assert f"return({file}_connector())" in code
         assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
     assert files <= pages
-    with (REPOSITORY / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as seed:
-        assert {row["connector"] for row in csv.DictReader(seed)} == names
+    assert connectors().keys() == names
+    passing = {file for file in files if re.search(r"'passes_keys_on': '", macros[f"{file}_connector"]["macro_sql"])}
+    assert passing == {name for name, row in connectors().items() if row["passes_keys_on"] == "true"}
+    with (REPOSITORY / "seeds" / "cdc_operations.csv").open(encoding="utf-8", newline="") as seed:
+        operations = {row["op"]: row["name"] for row in csv.DictReader(seed)}
+    told = (REPOSITORY / "docs" / "dbt" / "columns.md").read_text(encoding="utf-8").split("{% enddocs")[0]  # the first is `_cdc_op`
+    assert dict(re.findall(r"`(\w)` (?:snapshot )?(\w+)", told)) == operations
 
 
 def test_every_connector_has_a_table_in_the_sample_and_a_unit_test_of_its_position(macros: dict[str, Node]) -> None:
@@ -223,7 +234,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
-        passes_keys_on = table["keys"] and table["connector"] in ("postgresql", "oracle", "db2", "informix")
+        passes_keys_on = table["keys"] and connectors()[table["connector"]]["passes_keys_on"] == "true"
         if kind == "silver":
             columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches + (["_cdc_moves"] if passes_keys_on else [])
         if kind == "staging":
@@ -249,7 +260,7 @@ def test_every_table_with_a_key_has_a_live_view_and_its_tests(manifest: dict[str
         has_key = bool(declared(models, name)["keys"])
         assert (f"live_{name}" in live) == has_key, name
         expected = ["newest_change_wins", "no_log_reset", "unique_key"]
-        if declared(models, name)["connector"] in ("postgresql", "mysql", "mariadb", "sqlserver", "oracle"):
+        if connectors()[declared(models, name)["connector"]]["snapshot_has_one_position"] == "true":
             expected.insert(2, "no_row_missed_by_snapshot")
         assert sorted(tests.get(name, [])) == (expected if has_key else ["no_log_reset"]), name
     for name in layer(models, "monitoring"):

@@ -90,6 +90,7 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         "truncated_later": ([HISTORY, [at(3, truncated(300)), at(4, truncated(310))]], [3, 4, 2]),
         "emptied": ([[*emptied, below]], [4, 4, 1]),
         "emptied_before": ([emptied, [below]], [4, 4, 1]),
+        "late_then_restored": ([HISTORY[1:], [HISTORY[0], at(9, updated(300, id=2, note="new"))]], [9, 9, 1]),
     }
     for landing in (0, 1):
         lakehouse.run("cases", [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]])
@@ -97,6 +98,8 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     assert lakehouse.resets("cases") == wanted
     assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
     assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []
+    rebuild(lakehouse, "cases")
+    assert lakehouse.resets("cases") == wanted
 
 
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
@@ -171,7 +174,7 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
     read = [at(number, event("r", 1020, {"id": number, "note": "read"}, snapshot="true")) for number in (1, 2, 3)]
     read_anew = [at(number, event("r", 310, {"id": number, "note": "anew"}, snapshot="true")) for number in (1, 2, 3)]
     # Read while others write: the clock of a row of a snapshot is later than that of what lies above its snapshot.
-    slowly = [read[0], *(at(number, later(read[number])) for number in (1, 2)), at(9, updated(1030, id=2, note="meanwhile"))]
+    meanwhile = at(9, updated(1030, id=2, note="meanwhile"))
     incremental = at(7, later(event("r", 1000, {"id": 1, "note": "late"}, snapshot="incremental")))
     cases: dict[str, tuple[list[dict[str, Any]], list[int] | None]] = {
         "updates": (HISTORY + elsewhere(*map(later, RESTORED)), [3, 4, 2]),
@@ -180,7 +183,8 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
         "snapshot": (read + elsewhere(*map(later, read_anew)), [1, 3, 3]),
         "snapshot_of_changed_rows": (HISTORY + elsewhere(*map(later, read_anew)), [1, 2, 2]),
         "partitions": (HISTORY + elsewhere(at(3, updated(1040, id=2, note="newer")), at(4, updated(990, id=3, note="of"))), None),
-        "read_slowly": (slowly[:3] + elsewhere(slowly[3]), None),
+        "read_slowly": ([later(one) for one in read] + elsewhere(meanwhile), None),
+        "read_late": ([read[0], meanwhile] + elsewhere(later(read[1])), None),
         "read_in_chunks": (HISTORY + elsewhere(incremental), None),
     }
     for partition in (0, 1):  # then all at once
@@ -226,6 +230,10 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
             [[written("emptied_above", 0, 1, 1), written("emptied_above", 1, 2, 0, "t")], [written("emptied_above", 0, 3, 1)]],
             {"made.emptied_above/0": [3, 3, 1]},
         ),
+        "again": (  # of the first one there is another copy, which is no change
+            [[written("again", 0, 1, 1, at=5), written("again", 1, 2, 1, at=3), written("again", 0, 3, 1, at=5)], []],
+            {"made.again/0": [1, 1, 1]},
+        ),
     }
     for landing in (0, 1):
         lakehouse.run("unplaced", [one for parts, _ in cases.values() for one in parts[landing]], connector="generic")
@@ -235,17 +243,29 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
     assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
 
 
-def test_changes_below_a_truncate_are_told_of_a_table_without_a_key(lakehouse: Lakehouse) -> None:
+def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lakehouse: Lakehouse) -> None:
     def unkeyed(offset: int, record: dict[str, Any]) -> dict[str, Any]:
         return {**at(offset, record), "key": None}
 
-    emptied = [unkeyed(0, created(1000, id=1, note="old")), unkeyed(1, truncated(1010))]
-    lakehouse.run("unkeyed", [*emptied, unkeyed(2, created(1020, id=2, note="kept"))])
+    emptied = [
+        unkeyed(0, created(1000, id=1, note="old")),
+        unkeyed(1, created(300, id=9, note="other")),
+        unkeyed(2, truncated(1010)),
+    ]
+    full = [of_table("full", unkeyed(0, created(1000, id=1, note="old")))]
+    lakehouse.run("unkeyed", [*emptied, unkeyed(3, created(1020, id=2, note="kept")), *full])
     assert lakehouse.resets("unkeyed") == {}
-    lakehouse.run("unkeyed", [unkeyed(3, created(1000, id=1, note="old")), unkeyed(4, created(300, id=3, note="new"))])
-    told = {"public.orders": {"shop.public.orders/0": [4, 4, 1]}}
+    lakehouse.run(
+        "unkeyed",
+        [
+            unkeyed(4, created(1000, id=1, note="old")),  # a copy
+            unkeyed(5, created(300, id=3, note="new")),
+            *(of_table("full", unkeyed(1 + number, truncated(300 + number))) for number in (0, 1)),
+        ],
+    )
+    told = {"public.orders": {"shop.public.orders/0": [5, 5, 1]}, "public.full": {"shop.public.full/0": [1, 2, 2]}}
     assert lakehouse.resets("unkeyed") == told
-    assert len(failing(lakehouse, "unkeyed")) == 1
+    assert len(failing(lakehouse, "unkeyed")) == 2
     rebuild(lakehouse, "unkeyed")
     assert lakehouse.resets("unkeyed") == told
 

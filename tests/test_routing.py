@@ -72,8 +72,14 @@ def test_tables_that_debeziums_router_joined_are_their_own_again(lakehouse: Lake
         {**bare(json.dumps({"id": 1, "note": name, "__deleted": "false"}), record["key"]), "topic": "shop.flat", "offset": offset}
         for offset, (name, record) in enumerate(zip("ab", records, strict=False))
     ]
-    done = lakehouse.run("routed_rows", flat)  # which do not say which table they are of
-    assert any("change log" in note for note in done.notes)
+    nameless = [
+        {**record, "offset": offset, "value": json.dumps({"op": "c", "before": None, "after": {"id": 1}, "source": {}, "ts_ms": 1})}
+        for offset, record in enumerate(on_topic("shop.nameless", records[:2]))
+    ]
+    # These do not say which table they are of.
+    for system, rows, connector in (("routed_rows", flat, None), ("routed_nameless", nameless, "generic")):
+        done = lakehouse.run(system, rows, connector)
+        assert any("change log" in note for note in done.notes), system
 
 
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:

@@ -471,6 +471,7 @@ CANAL: dict[str, Any] = {
     "id": 3,
     "sql": "",
 }
+CLOUDEVENTS = r"CloudEvents \(which Debezium's CloudEventsConverter writes; set JsonConverter\)"
 FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
     "canal": (CANAL | {"old": None, "pkNames": ["id"], "mysqlType": {"id": "int"}, "sqlType": {"id": 4}}, "Canal JSON"),
     "canal_ddl": (CANAL | {"isDdl": True, "data": None, "type": "ALTER", "sql": "ALTER TABLE t"}, "Canal JSON"),
@@ -481,7 +482,11 @@ FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "cloudevents": (
         {"id": "n:1", "source": "/debezium/postgresql/n", "specversion": "1.0", "type": "change", "iodebeziumop": "c", "data": {}},
-        r"CloudEvents \(which Debezium's CloudEventsConverter writes; set JsonConverter\)",
+        CLOUDEVENTS,
+    ),
+    "cloudevents_without_extensions": (  # extension.attributes.enable = false
+        {"id": "n:1", "source": "/n", "specversion": "1.0", "type": "io.debezium.connector.postgresql.DataChangeEvent", "data": {}},
+        CLOUDEVENTS,
     ),
 }
 

@@ -88,13 +88,16 @@ from told
     {%- endif -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
-    {%- set is_new = existing is none or _silver_properties(existing).get('cdc.declaration') != declaration -%}
+    {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set is_new = stored.get('cdc.declaration') != declaration -%}
     {%- set snapshot = none if is_new else current_snapshot(existing) -%}
     {%- set above = 0 if is_new else merged_up_to(existing, 'batch').batch -%}
-    {%- set up_to = newest_batch(events | string) -%}
+    {%- do _check_bronze(events, stored) -%}
+    {%- set up_to = landed_batches(events).last -%}
     {%- set bounds = {
         'keys': [],
         'declaration': declaration,
+        'bronze': landed_batches(events).id,
         'is_new': is_new,
         'above': above,
         'up_to': up_to,

@@ -44,7 +44,7 @@
     - declaration: a digest of its columns and of its staging model's text,
     - changes: the staging relation, as text,
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
-    - first_batch: the oldest batch there is, where the table has to be built,
+    - bronze: the identity of the table of records,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
@@ -59,7 +59,7 @@
     - passes_keys_on: whether the table has `_cdc_moves`,
     - tells_moves: whether the staging model has `_cdc_move`,
     - is_moved: whether it or the new changes may have any,
-    - oldest: the least place in the log of the new changes and truncates,
+    - lowest: the least place in the log of the new changes and truncates,
     - places, batches: their partitions or files, and their batches, two where there are more,
     - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
@@ -85,8 +85,7 @@
     {%- if existing and is_new -%}
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
-    {%- set first_batch = oldest_batch(source.bronze | string) if is_new else none -%}
-    {%- if is_new -%} {%- do _check_all_is_there(source, first_batch) -%} {%- endif -%}
+    {%- do _check_bronze(source.bronze, stored) -%}
     {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'is_moved': false} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
@@ -96,7 +95,7 @@
         'declaration': declaration,
         'changes': changes | string,
         'is_new': is_new,
-        'first_batch': first_batch,
+        'bronze': landed_batches(source.bronze).id,
         'above': above,
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
@@ -112,7 +111,7 @@
         'is_moved': source.tells_moves and merged.is_moved,
         'records': source.relation,
         'is_log': source.is_log,
-        'oldest': none,
+        'lowest': none,
         'places': [],
         'batches': [],
         'has_snapshot': false,
@@ -126,6 +125,7 @@
     {%- if bounds.has_new -%}
         {%- do _cache_new_changes(bounds) -%}
     {%- endif -%}
+    {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
     {{ return(bounds) }}
 {%- endmacro %}
 
@@ -162,7 +162,7 @@
         {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
         {%- if row[1] in ('change', 'truncate') -%}
             {%- do bounds.update({
-                'oldest': [bounds.oldest or row[8], row[8]] | min,
+                'lowest': [bounds.lowest or row[8], row[8]] | min,
                 'places': ((bounds.places + [row[13], row[14]]) | unique(true) | list)[:2],
                 'batches': ((bounds.batches + [row[0]]) | unique | list)[:2],
                 'has_snapshot': bounds.has_snapshot or row[15] > 0,
@@ -262,7 +262,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 -#}
 {% macro newest_batch_of(source) -%}
     {%- if not source.routed_by -%}
-        {{ return(newest_batch(source.relation | string)) }}
+        {{ return(landed_batches(source.bronze).last) }}
     {%- endif -%}
     {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
     {%- if not routed and _silver_properties(source.relation).get('cdc.declaration') != declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
@@ -275,37 +275,52 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
 
 
-{#- The newest batch that has landed, the same one for all models of a run. -#}
-{% macro newest_batch(records) -%}
-    {%- set known = graph.setdefault('debezium_newest', {}) -%}
-    {%- set place = invocation_id ~ records -%}
+{#-
+    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader gives it anew where batches
+    were taken back; the same for all models of a run.
+-#}
+{% macro landed_batches(bronze) -%}
+    {%- set known = graph.setdefault('debezium_landed', {}) -%}
+    {%- set place = invocation_id ~ bronze -%}
     {%- if place not in known -%}
-        {%- do known.update({place: (run_query('select max(batch) from ' ~ records).rows[0][0] or 0) | int}) -%}
+        {%- set id = run_query('show tblproperties ' ~ bronze ~ " ('cdc.id')").rows[0][1] -%}
+        {%- do known.update({place: {'id': id, 'last': (run_query('select max(batch) from ' ~ bronze).rows[0][0] or 0) | int}}) -%}
     {%- endif -%}
     {{ return(known[place]) }}
 {%- endmacro %}
 
 
-{#- The oldest batch that has not been deleted, the same one for all models of a run; 0 where there is none. -#}
-{% macro oldest_batch(records) -%}
-    {%- set known = graph.setdefault('debezium_oldest', {}) -%}
-    {%- set place = invocation_id ~ records -%}
-    {%- if place not in known -%}
-        {%- do known.update({place: (run_query('select min(batch) from ' ~ records).rows[0][0] or 0) | int}) -%}
-    {%- endif -%}
-    {{ return(known[place]) }}
-{%- endmacro %}
-
-
-{#- A table that is built anew would lose what only records told that were deleted since: that is refused. -#}
-{% macro _check_all_is_there(source, first_batch) -%}
-    {%- set replaced = load_relation(this) -%}
-    {%- set before = _silver_properties(replaced).get('cdc.first-batch', '0') | int if replaced and not replaced.is_view else 0 -%}
-    {%- if 0 < before < first_batch or before and not first_batch -%}
+{#- A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is there: it merges nothing more. -#}
+{% macro _check_bronze(bronze, stored) -%}
+    {%- set id = landed_batches(bronze).id -%}
+    {%- if stored.get('cdc.bronze', id) != id -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ source.bronze ~ ' has no records before batch ' ~ (first_batch or 'any') ~ ' any more;\n'
-            ~ '  the table was built from batch ' ~ before ~ ' on. Its older rows would be lost.\n'
-            ~ '  Bring the records back (Iceberg: rollback_to_snapshot), or drop the table to build it from what is left: drop table ' ~ this
+            'model ' ~ model.name ~ ': ' ~ bronze ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
+            ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
+            ~ '  dbt run --full-refresh --profiles-dir profiles --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#-
+    A table that is built anew would lose what only records told that were deleted since: that is refused. It was built from so many
+    changes up to a batch, of which none has gone. Of a bronze that was made anew, whose batches are others, all count.
+-#}
+{% macro _check_all_is_there(bounds, bronze) -%}
+    {%- set replaced = load_relation(this) -%}
+    {%- set stored = _silver_properties(replaced) if replaced and not replaced.is_view else {} -%}
+    {%- set batch, changes = stored.get('cdc.built-from', '0 0').split(' ') -%}
+    {%- set found = [] -%}
+    {%- for row in bounds.counts if row[0] <= batch | int or stored.get('cdc.bronze') != bounds.bronze -%}
+        {%- do found.append(row[4]) if row[1] in ('change', 'truncate', 'rejected') -%}
+    {%- endfor -%}
+    {%- if found | sum < changes | int -%}
+        {%- do drop_new_changes() -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ bronze ~ ' has ' ~ found | sum ~ ' of the ' ~ changes ~ ' changes that it was built from,\n'
+            ~ '  up to batch ' ~ batch ~ '. The rows of the others would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ '\n'
+            ~ '  version as of <snapshot> where …), take back what changed in the model, or drop the table to build it from what is left: drop table ' ~ this
         ) }}
     {%- endif -%}
 {%- endmacro %}

@@ -170,7 +170,9 @@ group by batch, source_table, kind, op, reject_reason
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
     {%- set counted = fromjson(stored.get('cdc.declarations', '{}')) -%}
+    {%- do _check_bronze(events, stored) -%}
     {%- set bounds = {
+        'bronze': landed_batches(events).id,
         'declarations': {},
         'topics': [],
         'routed': [],
@@ -178,7 +180,7 @@ group by batch, source_table, kind, op, reject_reason
         'named': [],
         'is_new': existing is none,
         'above': merged_up_to(existing, 'batch').batch if existing else 0,
-        'up_to': newest_batch(events | string),
+        'up_to': landed_batches(events).last,
         'known': [],
         'rebuilt': [],
     } -%}

@@ -10,10 +10,10 @@
 
     Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
     topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
-    Of a table without a key only a truncate hides changes.
+    Of a table without a key only truncates hide changes, or leave some that they should have removed.
 -#}
 {% macro debezium_resets(bounds) -%}
-    {%- set below = _changes_below(bounds) if bounds.oldest and bounds.is_log -%}
+    {%- set below = _changes_below(bounds) if bounds.lowest and bounds.is_log -%}
     {%- if not below -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
@@ -41,24 +41,23 @@
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
+        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
     {%- set parts = [] -%}
+    {%- set between = _between_places(bounds, new) if keys else 'places' -%}
+    {%- set truncates = "new._cdc_kind = 'truncate'" -%}
     {%- if keys -%}
-        {%- set between = _between_places(bounds, new) -%}
         {%- do parts.append(_below_in_their_place(bounds, new, found, between)) -%}
-        {%- if between -%}
-            {%- do parts.append(_below_by_the_clock(keys, dated, new, found)) -%}
-            {%- do others.append([new, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
-        {%- endif -%}
-        {%- if bounds.above and (bounds.is_of_topic or bounds.oldest < bounds.merged_position) -%}
-            {%- do others.append([merged, _is_same_key(keys)]) -%}
-            {%- do others.append([merged, "new._cdc_kind = 'truncate'"]) if bounds.is_truncated -%}
-        {%- endif -%}
+        {%- do parts.append(_below_in_several(keys, dated, new, found)) if between -%}
     {%- endif -%}
-    {%- if bounds.truncated_by and bounds.oldest < bounds.truncated_at -%}
+    {%- do others.append([new, truncates]) if bounds.is_truncated and between -%}
+    {%- if bounds.above and (bounds.is_of_topic or bounds.lowest < bounds.merged_position) -%}
+        {%- do others.append([merged, _is_same_key(keys)]) if keys -%}
+        {%- do others.append([merged, truncates]) if bounds.is_truncated -%}
+    {%- endif -%}
+    {%- if bounds.truncated_by and bounds.lowest < bounds.truncated_at -%}
         {%- set truncate -%}
         (select
             't' as _cdc_op,
@@ -107,19 +106,23 @@ where
 {%- endmacro %}
 
 
-{#- Of several: what is later by the clock than a change of its key that lies above it. The running minimum leaves few to compare one by one. -#}
-{% macro _below_by_the_clock(keys, dated, new, found) -%}
+{#-
+    Of several places or batches: what came later than a change of its key that lies above it. The windows leave few to compare one by one: what is
+    later by the clock than any above it, and what follows something above it in its place.
+-#}
+{% macro _below_in_several(keys, dated, new, found) -%}
+{%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
+{%- set before = 'rows between unbounded preceding and 1 preceding' -%}
 select {{ found }}
 from (
     select
         *,
-        min(_cdc_changed_at) over (
-            partition by {{ _quoted_list(keys) }} order by _cdc_log desc rows between unbounded preceding and 1 preceding
-        ) as _cdc_earliest_above
+        min(_cdc_changed_at) over ({{ of_key }} order by _cdc_log desc {{ before }}) as _cdc_earliest_above,
+        max(_cdc_log) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_batch, _cdc_number {{ before }}) as _cdc_highest
     from ({{ dated }}) as dated
 ) as new
 left semi join ({{ new }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
-where new._cdc_since > new._cdc_earliest_above
+where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highest
 {%- endmacro %}
 
 
@@ -198,8 +201,8 @@ where {{ condition }}
 
 
 {#- Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a clock each. -#}
-{% macro _has_no_log_place() -%}
-    split_part(_cdc_position, '.', 2) = ''
+{% macro _has_no_log_place(relation='') -%}
+    split_part({{ relation }}_cdc_position, '.', 2) = ''
 {%- endmacro %}
 
 
@@ -226,7 +229,7 @@ where {{ condition }}
         new._cdc_number > other._cdc_number,
         new._cdc_since > other._cdc_changed_at and (new._cdc_batch > other._cdc_batch or not new._cdc_is_snapshot)
     )
-    and not (new._cdc_op = 'd' and other._cdc_op = 'd' and split_part(new._cdc_position, '.', 2) = '')
+    and not (new._cdc_op = 'd' and other._cdc_op = 'd' and {{ _has_no_log_place('new.') }})
 {%- endmacro %}
 
 
@@ -244,7 +247,7 @@ where {{ condition }}
     {%- endif -%}
 {%- set is_same -%}
         {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
-        {{- 'below._cdc_row = to_json(struct(' ~ _of('original', bounds.columns) ~ ')) and ' if not keys }}
+        {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}
         below._cdc_op = original._cdc_op
         {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
@@ -252,12 +255,12 @@ from ({{ below }}) as below
 left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
     on
         {{ is_same }}
-        and {{ '(below._cdc_log = original._cdc_log or below._cdc_changed_at = original._cdc_changed_at)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
+        and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
         and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
 group by below._cdc_place
 {%- endmacro %}
 
 
-{% macro _of(relation, columns) -%}
+{% macro _columns_of(relation, columns) -%}
     {%- for name in columns -%} {{ relation }}.{{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}

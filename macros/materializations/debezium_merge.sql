@@ -54,6 +54,7 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
+            'cdc.bronze' = {{ literal(bounds.bronze) }},
             {%- if bounds.declarations is defined %}
             'cdc.declarations' = {{ literal(tojson(bounds.declarations)) }}
             {%- else %}
@@ -62,7 +63,7 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
-            'cdc.first-batch' = '{{ bounds.get('first_batch') or 0 }}',
+            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.get('counts', []) | selectattr(1, 'in', ['change', 'truncate']) | map(attribute=4) | sum }}',
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
