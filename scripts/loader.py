@@ -324,13 +324,13 @@ def _land(
                 seen.update(chunk.taken)
                 if not is_new:
                     continue
-                batch = given = given + 1
-                landed.batches.append(batch)
+                given += 1
+                landed.batches.append(given)
                 say(f"{system}: {landed.records:,} records landed")
-                _write_ledger(spark, system, batch, seen, newest)
+                _write_ledger(spark, system, given, seen, newest)
                 seen = {}
             if seen:
-                _write_ledger(spark, system, batch, seen, None)
+                _write_ledger(spark, system, given, seen, None)
         except (_OtherLoader, RecordsGoneError) as error:
             refused = error
             continue
@@ -393,14 +393,15 @@ def _read_ledger(
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
     rows = spark.sql(f"select {columns} from bronze.`{system}__files`").collect()
     given = max([batch, *(row.batch for row in rows)])
-    forgotten = {row.batch for row in rows if not row.file}  # numbers of which nothing is in bronze
-    if (last := max((row.batch for row in rows if row.file), default=0)) > batch:
+    forgotten = {row.batch for row in rows if not row.file}  # of which nothing is in bronze
+    rows = [row for row in rows if row.file]
+    if (last := max((row.batch for row in rows if row.is_commit), default=0)) > batch:
         if _table_state(spark, f"bronze.`{system}`")[1] > batch:
             raise _OtherLoader
         if _was_taken_back(spark, f"bronze.`{system}`", last):
             told.notes.append(_forget(spark, system, batch, last))
             forgotten.update(row.batch for row in rows if row.batch > batch)
-    rows = [row for row in rows if row.batch not in forgotten]
+            rows = [row for row in rows if row.batch <= batch]
     for row in rows:
         order = row.batch, row.file_digest.partition(" ")[2], row.bytes
         if order > at.get(row.file, (-1, "", -1)):
