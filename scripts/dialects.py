@@ -148,6 +148,12 @@ def _has_cells(payload: Payload) -> bool:
     return bool(cells) and all(isinstance(cell, dict) and "value" in cell for cell in cells)
 
 
+def _has_images_alone(payload: Payload) -> bool:
+    """Whether there is no operation, and what the row was and is tells it."""
+    images = [payload.get(member) for member in ("before", "after")]
+    return "op" not in payload and payload.keys() >= {"before", "after"} and any(isinstance(image, dict) for image in images)
+
+
 def _is_plain_row(payload: Payload) -> bool:
     is_envelope = isinstance(payload.get("source"), dict) and any(
         name in payload for name in ("op", "ddl", "tableChanges", "historyRecord")
@@ -292,8 +298,9 @@ DIALECTS = (
     Dialect("flattened", _is_marked_row, is_row=_is_plain_row, form="flat"),
     Dialect(
         "generic",
-        lambda payload: not _source(payload).get("connector") and "op" in payload,
+        lambda payload: not _source(payload).get("connector") and ("op" in payload or _has_images_alone(payload)),
         _named_by("db", "table"),
+        lambda payload: _has_row_operation(payload) or _has_images_alone(payload),
         by_topic=True,
     ),
 )
@@ -307,7 +314,7 @@ def are_alike(one: str, other: str) -> bool:
 
 def foreign_format(payload: Payload) -> str | None:
     """The name of a format of changes that is not Debezium's, or None where the record is of none that is known."""
-    if "op" in payload:
+    if "op" in payload or _is_marked_row(payload):
         return None
     if "isDdl" in payload or (isinstance(payload.get("data"), list) and "pkNames" in payload):
         return "Canal JSON (which Canal, DTS and DRS write)"

@@ -3,8 +3,9 @@
 A landing is one commit or several, each with a batch number of its own. The number is claimed by the commit
 itself: it overwrites what has that number, checked against the table as it was read, so of two loaders at the
 same number one is refused and starts over. Whoever commits batch n has therefore seen all batches before n, and
-what has landed of each file and of each partition is known from the bronze table alone: the ledger beside it
-(`<system>__files`) is a summary, brought up to date from bronze where a loader died between the two commits.
+what has landed of each file and of each partition is known from the bronze table: the ledger beside it
+(`<system>__files`) is a summary, brought up to date from bronze where a loader died between the two commits. What was
+deleted from bronze, or taken back, the ledger alone knows.
 """
 
 import glob
@@ -12,6 +13,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -316,8 +318,8 @@ def _land(
     refused: Exception | None = None
     for _ in range(ATTEMPTS):
         try:
-            snapshot, batch = _table_state(spark, table)
-            ledger, newest, given = _read_ledger(spark, system, batch, files, landed)
+            snapshot, batch, given = _table_state(spark, table)
+            ledger, newest, given = _read_ledger(spark, system, batch, given, files, landed)
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
                 is_new = commit(spark, table, chunk, given + 1, snapshot, newest, landed)
@@ -325,6 +327,7 @@ def _land(
                 if not is_new:
                     continue
                 given += 1
+                snapshot = _snapshot_of(spark, table, given)  # were the table rolled back meanwhile, the next commit would fail
                 landed.batches.append(given)
                 say(f"{system}: {landed.records:,} records landed")
                 _write_ledger(spark, system, given, seen, newest)
@@ -365,23 +368,30 @@ class _OtherLoader(Exception):
     """Another loader has committed the batch number that this one tried to claim."""
 
 
-def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int]:
-    """The current snapshot of the bronze table and the greatest batch in it."""
-    rows = spark.sql(f"select snapshot_id from {table}.refs where name = 'main'").collect()
+def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int, int]:
+    """The current snapshot of the bronze table, the greatest batch in it, and the greatest that any snapshot landed."""
+    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {table}.snapshots) as landed"
+    rows = spark.sql(f"select snapshot_id, {landed} from {table}.refs where name = 'main'").collect()
     if not rows:
-        return None, 0
+        return None, 0, 0
     snapshot = rows[0].snapshot_id
     batch = spark.sql(f"select max(batch) as batch from {table} version as of {snapshot}").collect()[0].batch
-    return snapshot, batch or 0
+    return snapshot, batch or 0, rows[0].landed or 0
+
+
+def _snapshot_of(spark: SparkSession, table: str, batch: int) -> int | None:
+    rows = spark.sql(f"select snapshot_id from {table}.snapshots where summary['cdc-batch'] = '{batch}'").collect()
+    return rows[0].snapshot_id if rows else None
 
 
 def _read_ledger(
-    spark: SparkSession, system: str, batch: int, wanted: Set[str], told: Landed
+    spark: SparkSession, system: str, batch: int, given: int, wanted: Set[str], told: Landed
 ) -> tuple[dict[str, Taken], dict[Place, int], int]:
     """What has landed: how far each file is taken, the highest offset of each partition, and the greatest number that was given.
 
-    `batch` is the greatest in bronze. Where a loader died, only the files that are wanted now are looked at again. Numbers of
-    batches that were taken back or deleted from bronze are not given again: tables that merged them would not read the new ones.
+    `batch` is the greatest in bronze, `given` the greatest of its snapshots. Where a loader died, only the files that are wanted
+    now are looked at again. Numbers of batches that were taken back or deleted from bronze are not given again: tables that merged
+    them would not read the new ones.
 
     Raises:
         _OtherLoader: more has landed since bronze was looked at.
@@ -392,16 +402,15 @@ def _read_ledger(
     known = {0}
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
     rows = spark.sql(f"select {columns} from bronze.`{system}__files`").collect()
-    given = max([batch, *(row.batch for row in rows)])
-    forgotten = {row.batch for row in rows if not row.file}  # of which nothing is in bronze
-    rows = [row for row in rows if row.file]
-    if (last := max((row.batch for row in rows if row.is_commit), default=0)) > batch:
+    last = max([given, *(row.batch for row in rows if row.is_commit)])
+    given = max([batch, given, *(row.batch for row in rows)])
+    if last > max([batch, *(row.batch for row in rows if not row.file)]):
         if _table_state(spark, f"bronze.`{system}`")[1] > batch:
             raise _OtherLoader
         if _was_taken_back(spark, f"bronze.`{system}`", last):
-            told.notes.append(_forget(spark, system, batch, last))
-            forgotten.update(row.batch for row in rows if row.batch > batch)
+            told.notes.append(_forget(spark, system, batch, given))
             rows = [row for row in rows if row.batch <= batch]
+    rows = [row for row in rows if row.file]
     for row in rows:
         order = row.batch, row.file_digest.partition(" ")[2], row.bytes
         if order > at.get(row.file, (-1, "", -1)):
@@ -411,7 +420,7 @@ def _read_ledger(
             known.add(row.batch)
     for row in spark.sql(f"select inline(offsets) from bronze.`{system}__files` where batch = {max(known)}").collect():
         newest[row.topic, row.partition] = row.offset
-    missing = set(range(1, batch + 1)) - known - forgotten
+    missing = set(range(1, batch + 1)) - known
     if missing:  # a loader died between its two commits, or is between them now
         landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
         place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
@@ -432,31 +441,39 @@ def _read_ledger(
 
 
 def _was_taken_back(spark: SparkSession, table: str, batch: int) -> bool:
-    """Whether bronze lacks the batch because the table was rolled back or made anew; False where its records were deleted.
+    """Whether bronze lacks the batch because it was rolled back, or made anew; else its records were deleted.
 
-    Where no snapshot tells it (they were expired), a deletion is what the table ends with.
+    Where its snapshot was expired nothing tells, and it is taken for deleted: what tables have merged of it stays, and they are not
+    built anew without it.
     """
-    ancestors = f"select snapshot_id from {table}.history where is_current_ancestor"
-    is_there = f"select snapshot_id in ({ancestors}) as it from {table}.snapshots where summary['cdc-batch'] = '{batch}'"
-    if found := spark.sql(is_there).collect():
-        return not any(row.it for row in found)
-    current = f"select snapshot_id from {table}.refs where name = 'main'"
-    kind = f"select operation, summary['cdc-batch'] as landed from {table}.snapshots where snapshot_id in ({current})"
-    return not any(row.operation in ("delete", "overwrite") and row.landed is None for row in spark.sql(kind).collect())
+    query = f"select snapshot_id, parent_id, summary['cdc-batch'] = '{batch}' as it from {table}.snapshots"
+    snapshots = {row.snapshot_id: row for row in spark.sql(query).collect()}
+    current = _table_state(spark, table)[0]
+    if current is None:
+        return True
+    ancestors = set()
+    while current in snapshots:
+        ancestors.add(current)
+        current = snapshots[current].parent_id
+    landed = {snapshot for snapshot, row in snapshots.items() if row.it}
+    return bool(landed) and not landed & ancestors
 
 
-def _forget(spark: SparkSession, system: str, batch: int, last: int) -> str:
-    """Forget the files and offsets of the batches after `batch`, up to `last`, which were taken back. Returns what to tell.
+def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
+    """Forget the files and offsets of the batches after `batch`, which were taken back. Returns what to tell.
 
-    Tables that were built of them are not what is in bronze: they refuse it by its new identity.
+    Tables that were built of them are not what is in bronze: they refuse it by its new identity. The last number is kept in mind.
     """
-    table = f"bronze.`{system}`"
+    table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
     identity = ", ".join(f"'{name}' = '{value}'" for name, value in _new_id().items())
     spark.sql(f"alter table {table} set tblproperties ({identity})")
-    spark.sql(f"update bronze.`{system}__files` set file = '' where batch > {batch} and batch <= {last}")
+    with _conflicts():
+        spark.sql(f"update {ledger} set file = '' where batch > {batch} and batch <= {given}")
+        spark.sql(f"insert into {ledger} select '', 0, 0, '', '', {given}, null")
     return (
-        f"{table} ends with batch {batch}, where {last} had landed: what was taken back lands again where it is among the events "
-        f"named. Its tables have to be built anew: dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
+        f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
+        "named. Land all that is missing, then build its tables anew: "
+        f"dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
     )
 
 
@@ -637,8 +654,14 @@ def _write(spark: SparkSession, table: str, records: DataFrame, batch: int, snap
     )
     if snapshot is not None:
         writer = writer.option("validate-from-snapshot-id", str(snapshot))
-    try:
+    with _conflicts():
         writer.overwrite(F.col("batch") == F.lit(batch))
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         if "ValidationException" in str(error) or "Found conflicting files" in str(error):
             raise _OtherLoader from error

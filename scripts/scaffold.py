@@ -117,11 +117,11 @@ def scaffold(
         told_before = declared.table.source_tables if declared else set()
         if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
             table.source_tables |= told_before
-            told = " and ".join(sorted(table.source_tables))
-            done.notes.append(
-                f"{table.name}: its rows are of the tables {told}, and become one table, by their key. "
-                "If these are not parts of one, give each a topic of its own"
-            )
+            told = f"its rows are of the tables {' and '.join(sorted(table.source_tables))}"
+            if declared is None and servers != "one":
+                problem = f"{told}. Give each a topic of its own, or name SERVERS=one if they are parts of one, under one key"
+            else:
+                done.notes.append(f"{table.name}: {told}, and become one table, by their key")
         if problem:
             done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
         elif declared is None:
@@ -780,7 +780,7 @@ def _connectors() -> dict[str, dict[str, str]]:
 
 def _properties(system: str, declared: Declared) -> str:
     table = declared.table
-    connector = _connectors()[table.connector]
+    connector = _connectors()[table.connector.partition("(")[0]]
     order = f"Ordered by {connector['order_by']} (`{table.connector}`, {connector['source']})."
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)

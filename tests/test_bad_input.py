@@ -394,6 +394,24 @@ def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
     assert bronze(lakehouse, "overtaken", "value") == ['{"bare": 1}', '{"bare": 2}']
 
 
+def test_a_rollback_while_a_loader_lands_is_seen(lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next commit would go on from what is no more there."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(text(*(json.dumps({"bare": number}) for number in range(4))))
+    monkeypatch.setattr(loader, "CHUNK_BYTES", 1)  # a commit for each line
+    rolled_back: list[Any] = []
+
+    def say(_: str) -> None:
+        snapshots = lakehouse.sql("select snapshot_id from bronze.reversed.snapshots order by committed_at")
+        if len(snapshots) == 2 and not rolled_back:
+            rolled_back.append(snapshots[0])
+            lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.reversed', {snapshots[0][0]})")
+
+    landed = loader.land_files(lakehouse.spark, "reversed", [path], say)
+    assert rolled_back and any("ends with batch 1, where 2 had landed" in note for note in landed.notes)
+    assert bronze(lakehouse, "reversed", "value") == [json.dumps({"bare": number}) for number in range(4)]
+
+
 def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -431,11 +431,32 @@ def test_flattened_rows_are_recognised_and_refused_where_nothing_tells_of_delete
     assert [note for note in notes if "renamed: no event tells of deletes" in note and "deleted rows stay" in note]
 
 
-def test_flattened_rows_of_several_tables_in_one_topic_are_told(lakehouse: Lakehouse) -> None:
+def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
+    def images(offset: int, before: Any, after: Any) -> dict[str, Any]:
+        value = {"before": before, "after": after, "source": {"db": "d", "table": "images"}}
+        key = json.dumps({"id": (before or after or {"id": 9})["id"]})
+        return {"topic": "t", "partition": 0, "offset": offset, "key": key, "value": json.dumps(value)}
+
+    rows = [{"id": number, "note": note} for number, note in ((1, "a"), (1, "b"), (2, "c"))]
+    changes = [(None, rows[0]), (rows[0], rows[1]), (None, rows[2]), (rows[2], None), (None, None)]
+    lakehouse.run("images", [images(offset, *images_of) for offset, images_of in enumerate(changes)])
+    assert lakehouse.rows("images.images") == [rows[1]]
+    told = lakehouse.sql("select _cdc_op, _cdc_reject_reason from staging.stg_images__images order by _cdc_event_id")
+    assert told == [("c", None), ("u", None), ("c", None), ("d", None), (None, "not_an_envelope")]
+    lakehouse.run("images", [{**images(5, None, None), "value": '{"before": "broken", "after": null}'}])
+    assert lakehouse.rejected("images") == [("t/0/4", "not_an_envelope"), ("t/0/5", "not_an_envelope")]
+
+
+def test_flattened_rows_of_several_tables_in_one_topic_are_asked_for_and_told(lakehouse: Lakehouse) -> None:
     """Which may be parts of one, as a router makes them, or would overwrite one another."""
     told = {"__op": "c", "__deleted": "false", "__source_schema": "s"}
     rows = [{"id": 1, "note": "a", **told, "__table": "east"}, {"id": 2, "note": "b", **told, "__source_table": "west", "more": 1}]
-    done = lakehouse.run("merged", [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
+    lakehouse.land("merged", [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
+    notes = lakehouse.scaffold("merged").notes
+    assert [
+        note for note in notes if "tables s.east and s.west" in note and "SERVERS=one" in note and "no model was written" in note
+    ]
+    done = lakehouse.build_landed("merged", servers="one")
     assert [note for note in done.notes if "merged: its rows are of the tables s.east and s.west, and become one table" in note]
     assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b")]
     done = lakehouse.run("merged", [flat("merged", 2, {"id": 3}, {**rows[0], "id": 3})])
@@ -558,7 +579,7 @@ def _check_dialects(samples: list[Record]) -> None:
 
 
 def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse) -> None:
-    """Samples of documentations: each lands, the dialect that wrote it is found, and a run of them all goes on."""
+    """Samples of documentations, whole values: each lands, the dialect that wrote it is found, and a run of them all goes on."""
     folder = corpus("debezium_docs_examples")
     samples = [json.loads(line) for line in (folder / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
     systems: dict[str, list[Record]] = {"samples": [], "samples_cassandra": []}  # both have a table inventory.customers

@@ -521,7 +521,7 @@ def test_records_are_documents_or_something_else_or_rejected(lakehouse: Lakehous
     events.add("d", "true")
     events.record({"ts_ms": 1}, {"serverName": "m"})
     events.record({"status": "END", "id": "1", "event_count": 2, "data_collections": [], "ts_ms": 1}, {"id": "1"})
-    events.add("c", 9, {"_id": 9}, source={"collection": "elsewhere"})
+    events.add("c", 9, {"_id": 9}, source={"collection": "elsewhere"}, transaction={"id": "1", "total_order": 1})
     events.add("x", 10, {"_id": 10})
     events.record({"id": "a", "aggregate_type": "Initial Snapshot", "type": "STARTED", "additional_data": {}}, {"id": "a"})
     lakehouse.run("mongo_kinds", events.records)
@@ -542,7 +542,7 @@ def test_records_are_documents_or_something_else_or_rejected(lakehouse: Lakehous
     one = dict.fromkeys(("heartbeat", "notification", "transaction"), 1)
     assert dict(kinds) == {"change": 2, "rejected": 9, **one}  # one change is of another collection
     transactions = "select transaction_id, has_ended, expected_events, landed_events from monitoring.mongo_kinds__transactions"
-    assert lakehouse.sql(transactions) == [("1", True, 2, 0)]
+    assert lakehouse.sql(transactions) == [("1", True, 2, 1)]
 
 
 def test_a_document_has_no_key_but_its_own(lakehouse: Lakehouse) -> None:

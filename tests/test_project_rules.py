@@ -234,7 +234,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
-        passes_keys_on = table["keys"] and connectors()[table["connector"]]["passes_keys_on"] == "true"
+        passes_keys_on = table["keys"] and connectors()[table["connector"].partition("(")[0]]["passes_keys_on"] == "true"
         if kind == "silver":
             columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches + (["_cdc_moves"] if passes_keys_on else [])
         if kind == "staging":
@@ -260,7 +260,7 @@ def test_every_table_with_a_key_has_a_live_view_and_its_tests(manifest: dict[str
         has_key = bool(declared(models, name)["keys"])
         assert (f"live_{name}" in live) == has_key, name
         expected = ["newest_change_wins", "no_log_reset", "unique_key"]
-        if connectors()[declared(models, name)["connector"]]["snapshot_has_one_position"] == "true":
+        if connectors()[declared(models, name)["connector"].partition("(")[0]]["snapshot_has_one_position"] == "true":
             expected.insert(2, "no_row_missed_by_snapshot")
         assert sorted(tests.get(name, [])) == (expected if has_key else ["no_log_reset"]), name
     for name in layer(models, "monitoring"):

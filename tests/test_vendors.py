@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -537,3 +538,57 @@ def test_bare_values_without_a_prefix_have_the_topic_of_their_table(lakehouse: L
         ("ld-1.n.t",),
         ("ld-1.m.t",),
     ]
+
+
+# The pages
+
+
+def is_part(shown: Any, whole: Any) -> bool:
+    """Whether all members that are shown are those of the whole; `…` stands for anything."""
+    if isinstance(shown, dict) and isinstance(whole, dict):
+        return all(name in whole and is_part(value, whole[name]) for name, value in shown.items())
+    if isinstance(shown, str) and isinstance(whole, str) and "…" in shown:
+        return all(part in whole for part in shown.split("…"))
+    return bool(shown == whole)
+
+
+def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are_shown(lakehouse: Lakehouse) -> None:
+    """Each column of silver is shown, and each value that is shown is what silver has after the event alone."""
+    sample: dict[tuple[Any, ...], Record] = {}
+    for path in EVENTS.glob("*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            one = json.loads(line)
+            sample.setdefault((one["topic"], one["partition"], one["offset"]), one)
+    worked: dict[str, list[tuple[str, str]]] = {}
+    landed = []
+    for page in sorted((REPOSITORY / "docs" / "connectors").glob("*.md")):
+        for section in re.findall(r"^## A worked .*?(?=^## |\Z)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            shown = json.loads(re.findall(r"```json\n(.*?)```", section, re.DOTALL)[0])
+            place = shown["topic"], shown["partition"], shown["offset"]
+            for member in ("key", "value"):
+                whole = sample[place][member]
+                whole = json.loads(whole) if isinstance(whole, str) else whole
+                assert is_part(shown[member], whole), (page.name, place, member)
+            landed.append(sample[place])
+            cells = re.findall(r"^\| (`[^|]+`) \| (.+) \|$", section, re.MULTILINE)
+            worked["/".join(map(str, place))] = [(name, cell) for names, cell in cells for name in re.findall("`([^`]+)`", names)]
+    assert len(worked) == len(landed) == 24
+
+    lakehouse.run("worked", landed, keys=lakehouse._run.DEMO_KEYS["lindorm"] | lakehouse._run.DEMO_KEYS["sources"])
+    wrong: list[tuple[str, ...]] = []
+    for _, table, _ in lakehouse.sql("show tables in silver like 'worked__*'"):
+        for row in lakehouse.printed(f"silver.{table}"):
+            event = str(row["_cdc_event_id"])
+            if event.endswith("#before"):  # the old key of the row that is shown
+                continue
+            cells = worked.pop(event)
+            wrong += [(event, name) for name in row.keys() - {name for name, _ in cells}]
+            for name, cell in cells:
+                value = re.fullmatch(r"`([^`]+)`( \(.*\))?", cell.split(" | ")[-1])  # else it comes from events before it
+                if row.get(name) != value[1] if value else cell.startswith("NULL") and row.get(name) is not None:
+                    wrong.append((event, name, cell, str(row.get(name))))
+    of_other_records = {  # shown as a number in base 16, and as the type that a DDL record tells
+        ("lindorm_sensors/0/3", "ROW", "`00FF10`", base64.b64encode(bytes.fromhex("00FF10")).decode()),
+        ("billing.billing.tariffs/0/29", "cents_per_kwh", "`9.900`", base64.b64encode((9900).to_bytes(2, "big")).decode()),
+    }
+    assert (set(wrong), worked) == (of_other_records, {})

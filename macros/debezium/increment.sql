@@ -63,6 +63,7 @@
     - places, batches: their partitions or files, and their batches, two where there are more,
     - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
+    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
     - batch: the column of the table that holds the batch.
@@ -86,7 +87,7 @@
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'is_moved': false} -%} {%- endif -%}
+    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
@@ -117,6 +118,7 @@
         'has_snapshot': false,
         'is_of_topic': false,
         'merged_position': merged.position,
+        'counted': merged.counted,
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'snapshot': snapshot,
@@ -182,6 +184,10 @@
             'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
         ) }}
+    {%- endif -%}
+    {%- if bounds.counted -%}
+        {%- set before, new = bounds.counted.split(':') | map('int') | list, _counted(bounds.counts, bounds.up_to) -%}
+        {%- do bounds.update({'counted': (before[0] + new[0]) ~ ':' ~ (before[1] + new[1])}) -%}
     {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
     {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max}) -%}
@@ -262,12 +268,14 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 -#}
 {% macro newest_batch_of(source) -%}
     {%- if not source.routed_by -%}
-        {{ return(landed_batches(source.bronze).last) }}
+        {{ return(landed_batches(source.relation).last) }}
     {%- endif -%}
     {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
-    {%- if not routed and _silver_properties(source.relation).get('cdc.declaration') != declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
+    {%- set stored = {} if routed else _silver_properties(source.relation) -%}
+    {%- set declaration = declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
+    {%- if not routed and (stored.get('cdc.declaration') != declaration or stored.get('cdc.bronze') != landed_batches(source.bronze).id) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
+            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, or from another bronze, and is not in this run.\n'
             ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
@@ -304,25 +312,37 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#-
-    A table that is built anew would lose what only records told that were deleted since: that is refused. It was built from so many
-    changes up to a batch, of which none has gone. Of a bronze that was made anew, whose batches are others, all count.
+    A table that is built anew would lose what only records told that were deleted since: that is refused. It has merged so many changes up to a
+    batch, of which none has gone; some may be rejected now. Where no snapshot tells how many, those of its first build count.
+    Of a bronze that was made anew, whose batches are others, all count.
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
     {%- set stored = _silver_properties(replaced) if replaced and not replaced.is_view else {} -%}
-    {%- set batch, changes = stored.get('cdc.built-from', '0 0').split(' ') -%}
-    {%- set found = [] -%}
-    {%- for row in bounds.counts if row[0] <= batch | int or stored.get('cdc.bronze') != bounds.bronze -%}
-        {%- do found.append(row[4]) if row[1] in ('change', 'truncate', 'rejected') -%}
-    {%- endfor -%}
-    {%- if found | sum < changes | int -%}
+    {%- set merged = merged_up_to(replaced, '_cdc_batch') if 'cdc.built-from' in stored else {} -%}
+    {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
+    {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
+    {%- set changes, rejected = counted.split(':') | map('int') -%}
+    {%- set there = found[0] + [0, found[1] - rejected] | max -%}
+    {%- if there < changes -%}
         {%- do drop_new_changes() -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ bronze ~ ' has ' ~ found | sum ~ ' of the ' ~ changes ~ ' changes that it was built from,\n'
+            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged,\n'
             ~ '  up to batch ' ~ batch ~ '. The rows of the others would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ '\n'
             ~ '  version as of <snapshot> where …), take back what changed in the model, or drop the table to build it from what is left: drop table ' ~ this
         ) }}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#- How many changes and how many rejected records there are up to a batch. -#}
+{% macro _counted(counts, up_to) -%}
+    {%- set changes, rejected = [0], [0] -%}
+    {%- for row in counts if row[0] <= up_to -%}
+        {%- do changes.append(row[4] | int) if row[1] in ('change', 'truncate') -%}
+        {%- do rejected.append(row[4] | int) if row[1] == 'rejected' -%}
+    {%- endfor -%}
+    {{ return([changes | sum, rejected | sum]) }}
 {%- endmacro %}
 
 
@@ -388,8 +408,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#-
-    What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, which only silver
-    has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
+    What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
+    records, as `<number>:<number>`, which only silver has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
     back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest ones in the table
     count: they may be lower, and reading an event again changes nothing.
 -#}
@@ -403,10 +423,10 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {%- if stored is none -%}
         {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
         {%- set greatest = run_query('select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation).rows[0] -%}
-        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'is_moved': true}) }}
+        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true}) }}
     {%- endif -%}
-    {%- set parts = stored.split(' ') + [''] -%}
-    {{ return({'batch': parts[0] | int, 'position': parts[1], 'is_moved': 'moved' in parts}) }}
+    {%- set parts = stored.split(' ') + ['', ''] -%}
+    {{ return({'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts}) }}
 {%- endmacro %}
 
 

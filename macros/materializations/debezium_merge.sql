@@ -63,7 +63,7 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
-            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.get('counts', []) | selectattr(1, 'in', ['change', 'truncate']) | map(attribute=4) | sum }}',
+            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.get('counted') or '0:0' }}',
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
@@ -218,8 +218,8 @@
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set position = ' ' ~ bounds.merged_position ~ (' moved' if bounds.is_moved else '') if bounds.merged_position is defined else '' -%}
-        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ position) -%}
+        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') -%}
+        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else '')) -%}
     {%- endif -%}
 {%- endmacro %}
 
