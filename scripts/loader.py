@@ -369,8 +369,12 @@ class _OtherLoader(Exception):
 
 
 def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int, int]:
-    """The current snapshot of the bronze table, the greatest batch in it, and the greatest that any snapshot landed."""
-    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {table}.snapshots) as landed"
+    """The current snapshot of the bronze table, the greatest batch in it, and the greatest that any snapshot landed.
+
+    A commit of offsets that hold no record leaves its number free.
+    """
+    with_records = f"{table}.snapshots where summary['added-records'] is not null"
+    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {with_records}) as landed"
     rows = spark.sql(f"select snapshot_id, {landed} from {table}.refs where name = 'main'").collect()
     if not rows:
         return None, 0, 0

@@ -601,3 +601,21 @@ def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse
     tables += ["database.Users", "defaultdb.public.orders", "public.customers"]
     assert [note for note in notes if "mydatabase.myschema.customers: columns 'id' and 'ID' differ in case only" in note]
     assert found >= {("samples", table) for table in tables} | {("samples_cassandra", "inventory.customers")}
+
+    history = {}
+    for record in systems["samples"]:
+        text = str(record["value"])
+        event = json.loads(text) if text.startswith("{") else {}
+        statement = event.get("payload", event)
+        for change in statement.get("tableChanges", []) if isinstance(statement, dict) else []:
+            names = change["id"].replace('"', "").split(".")
+            ddl, columns = statement["ddl"], [column["name"] for column in change["table"]["columns"]]
+            place = statement["databaseName"], statement.get("schemaName"), names[-1]
+            kind = " ".join(ddl.split()[:2]) if ddl else None
+            key = change["table"]["primaryKeyColumnNames"]
+            history[f"{record['topic']}/0/{record['offset']}"] = (*place, kind, ddl, change["type"], key, columns)
+    told = lakehouse.sql(
+        "select event_id, database_name, schema_name, table_name, kind, ddl, table_change, primary_key, columns.name "
+        "from monitoring.samples__ddl_history"
+    )
+    assert len(history) == 6 and {event: tuple(statement) for event, *statement in told} == history

@@ -33,7 +33,7 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("macros", "profiles", "docs"):
+        for name in ("macros", "profiles", "docs", "seeds"):
             shutil.copytree(REPOSITORY / name, folder / name)
         shutil.copy(REPOSITORY / "dbt_project.yml", folder)
         (folder / "models").mkdir()

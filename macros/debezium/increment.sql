@@ -273,7 +273,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
     {%- set stored = {} if routed else _silver_properties(source.relation) -%}
     {%- set declaration = declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
-    {%- if not routed and (stored.get('cdc.declaration') != declaration or stored.get('cdc.bronze') != landed_batches(source.bronze).id) -%}
+    {%- set id = landed_batches(source.bronze).id -%}
+    {%- if not routed and (stored.get('cdc.declaration') != declaration or stored.get('cdc.bronze', id) != id) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, or from another bronze, and is not in this run.\n'
             ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
