@@ -773,8 +773,8 @@ def _epochs(declared: Declared) -> str:
 
 @cache
 def _connectors() -> dict[str, dict[str, str]]:
-    """Each connector with its properties, as `cdc_connectors.csv` has them."""
-    with (PROJECT / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as lines:
+    """Each connector with its properties, as the seed `cdc_connectors` of this version has them."""
+    with (Path(__file__).resolve().parent.parent / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as lines:
         return {row["connector"]: row for row in csv.DictReader(lines)}
 
 

@@ -611,7 +611,7 @@ def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse
             names = change["id"].replace('"', "").split(".")
             ddl, columns = statement["ddl"], [column["name"] for column in change["table"]["columns"]]
             place = statement["databaseName"], statement.get("schemaName"), names[-1]
-            kind = " ".join(ddl.split()[:2]) if ddl else None
+            kind = " ".join(ddl.split()[:2]) if ddl else f"{change['type']} TABLE"
             key = change["table"]["primaryKeyColumnNames"]
             history[f"{record['topic']}/0/{record['offset']}"] = (*place, kind, ddl, change["type"], key, columns)
     told = lakehouse.sql(
