@@ -151,7 +151,8 @@ def _has_cells(payload: Payload) -> bool:
 def _has_images_alone(payload: Payload) -> bool:
     """Whether there is no operation, and what the row was and is tells it."""
     images = [payload.get(member) for member in ("before", "after")]
-    return "op" not in payload and payload.keys() >= {"before", "after"} and any(isinstance(image, dict) for image in images)
+    has_both = payload.keys() & {"before", "after", "op", "op_type"} == {"before", "after"}
+    return has_both and any(isinstance(image, dict) for image in images)
 
 
 def _is_plain_row(payload: Payload) -> bool:

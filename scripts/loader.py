@@ -31,6 +31,7 @@ FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
 CHUNK_OFFSETS = 200_000  # of topics, in one commit
 CHECKED_OFFSETS = 100  # by which a topic is known again
+WITH_RECORDS = "summary['added-records'] is not null"  # of a snapshot; a commit of none leaves its number to the next one
 KAFKA = "kafka:"  # what a partition is called in the ledger: kafka:<topic>/<partition>
 ATTEMPTS = 20
 
@@ -319,7 +320,7 @@ def _land(
     for _ in range(ATTEMPTS):
         try:
             snapshot, batch, given = _table_state(spark, table)
-            ledger, newest, given = _read_ledger(spark, system, batch, given, files, landed)
+            ledger, newest, given = _read_ledger(spark, system, snapshot, batch, given, files, landed)
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
                 is_new = commit(spark, table, chunk, given + 1, snapshot, newest, landed)
@@ -351,17 +352,20 @@ def create_bronze(spark: SparkSession, system: str) -> None:
     from scripts.spark import locked  # which reads the environment when it is imported
 
     with locked("create.lock"):  # two processes that create one namespace, or the catalog itself, would fail
-        if spark.catalog.tableExists(f"bronze.`{system}`") and spark.catalog.tableExists(f"bronze.`{system}__files`"):
+        table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
+        if spark.catalog.tableExists(table) and spark.catalog.tableExists(ledger):
             return
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**BRONZE_PROPERTIES, **_new_id()}.items())
         spark.sql("create namespace if not exists bronze")
-        spark.sql(f"create table if not exists bronze.`{system}` ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
-        spark.sql(f"create table if not exists bronze.`{system}__files` ({LEDGER_COLUMNS}) using iceberg")
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
+        spark.sql(f"create table if not exists {table} ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties}, {_new_id()})")
+        if _table_state(spark, table)[1:] == (0, 0):  # without the ledger nothing tells whether numbers were given before
+            spark.sql(f"alter table {table} set tblproperties ({_new_id()})")
+        spark.sql(f"create table if not exists {ledger} ({LEDGER_COLUMNS}) using iceberg")
 
 
-def _new_id() -> dict[str, str]:
-    """By what tables that were built from bronze know whether its batches are still those that they have merged."""
-    return {"cdc.id": uuid.uuid4().hex}
+def _new_id() -> str:
+    """The property by which tables that were built from bronze know whether its batches are still those that they have merged."""
+    return f"'cdc.id' = '{uuid.uuid4().hex}'"
 
 
 class _OtherLoader(Exception):
@@ -369,33 +373,31 @@ class _OtherLoader(Exception):
 
 
 def _table_state(spark: SparkSession, table: str) -> tuple[int | None, int, int]:
-    """The current snapshot of the bronze table, the greatest batch in it, and the greatest that any snapshot landed.
-
-    A commit of offsets that hold no record leaves its number free.
-    """
-    with_records = f"{table}.snapshots where summary['added-records'] is not null"
-    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {with_records}) as landed"
+    """The current snapshot of the bronze table, the greatest batch in it, and the greatest that any snapshot landed."""
+    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {table}.snapshots where {WITH_RECORDS}) as landed"
     rows = spark.sql(f"select snapshot_id, {landed} from {table}.refs where name = 'main'").collect()
     if not rows:
         return None, 0, 0
     snapshot = rows[0].snapshot_id
-    batch = spark.sql(f"select max(batch) as batch from {table} version as of {snapshot}").collect()[0].batch
+    batch = _as_of(spark, table, snapshot).agg(F.max("batch").alias("batch")).collect()[0].batch
     return snapshot, batch or 0, rows[0].landed or 0
 
 
 def _snapshot_of(spark: SparkSession, table: str, batch: int) -> int | None:
-    rows = spark.sql(f"select snapshot_id from {table}.snapshots where summary['cdc-batch'] = '{batch}'").collect()
+    """The snapshot that landed the records of a batch; None where it had none."""
+    query = f"select snapshot_id from {table}.snapshots where summary['cdc-batch'] = '{batch}' and {WITH_RECORDS}"
+    rows = spark.sql(query).collect()
     return rows[0].snapshot_id if rows else None
 
 
 def _read_ledger(
-    spark: SparkSession, system: str, batch: int, given: int, wanted: Set[str], told: Landed
+    spark: SparkSession, system: str, snapshot: int | None, batch: int, given: int, wanted: Set[str], told: Landed
 ) -> tuple[dict[str, Taken], dict[Place, int], int]:
     """What has landed: how far each file is taken, the highest offset of each partition, and the greatest number that was given.
 
-    `batch` is the greatest in bronze, `given` the greatest of its snapshots. Where a loader died, only the files that are wanted
-    now are looked at again. Numbers of batches that were taken back or deleted from bronze are not given again: tables that merged
-    them would not read the new ones.
+    `snapshot` is that of bronze, `batch` the greatest in it, `given` the greatest of all its snapshots. Where a loader died, only
+    the files that are wanted now are looked at again. Numbers of batches that were taken back or deleted from bronze are not given
+    again: tables that merged them would not read the new ones. Batches that were taken back have one row without a file.
 
     Raises:
         _OtherLoader: more has landed since bronze was looked at.
@@ -404,14 +406,19 @@ def _read_ledger(
     newest: dict[Place, int] = {}
     at: dict[str, tuple[int, str, int]] = {}
     known = {0}
+    table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
-    rows = spark.sql(f"select {columns} from bronze.`{system}__files`").collect()
-    last = max([given, *(row.batch for row in rows if row.is_commit)])
+    rows = spark.sql(f"select {columns} from {ledger}").collect()
     given = max([batch, given, *(row.batch for row in rows)])
-    if last > max([batch, *(row.batch for row in rows if not row.file)]):
-        if _table_state(spark, f"bronze.`{system}`")[1] > batch:
+    forgotten = {number for row in rows if not row.file for number in range(row.bytes + 1, row.batch + 1)}
+    if batch in forgotten:  # they were put back
+        with _conflicts():
+            spark.sql(f"delete from {ledger} where file = '' and bytes < {batch} and batch >= {batch}")
+        forgotten = set()
+    if given > batch and given not in forgotten:
+        if _table_state(spark, table)[1] > batch:
             raise _OtherLoader
-        if _was_taken_back(spark, f"bronze.`{system}`", last):
+        if _was_taken_back(spark, table, snapshot, given):
             told.notes.append(_forget(spark, system, batch, given))
             rows = [row for row in rows if row.batch <= batch]
     rows = [row for row in rows if row.file]
@@ -422,11 +429,11 @@ def _read_ledger(
             files[row.file] = Taken(row.bytes, row.lines, row.digest, row.file_digest)
         if row.is_commit:
             known.add(row.batch)
-    for row in spark.sql(f"select inline(offsets) from bronze.`{system}__files` where batch = {max(known)}").collect():
+    for row in spark.sql(f"select inline(offsets) from {ledger} where batch = {max(known)}").collect():
         newest[row.topic, row.partition] = row.offset
-    missing = set(range(1, batch + 1)) - known
+    missing = set(range(1, batch + 1)) - known - forgotten
     if missing:  # a loader died between its two commits, or is between them now
-        landed = spark.table(f"bronze.`{system}`").where(F.col("batch").isin(*missing))
+        landed = spark.table(table).where(F.col("batch").isin(*missing))
         place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
         coordinates = "topic", "partition", "offset", F.unix_millis("timestamp").alias("timestamp")
         entry = F.max(F.struct(*place, *coordinates, "key", "value", "raw")).alias("entry")
@@ -444,36 +451,35 @@ def _read_ledger(
     return files, newest, given
 
 
-def _was_taken_back(spark: SparkSession, table: str, batch: int) -> bool:
-    """Whether bronze lacks the batch because it was rolled back, or made anew; else its records were deleted.
+def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
+    """Whether bronze, at the snapshot `current`, lacks a batch because it was rolled back or made anew; else it was deleted.
 
-    Where its snapshot was expired nothing tells, and it is taken for deleted: what tables have merged of it stays, and they are not
+    Where the snapshots that would tell are expired, it is taken for deleted: what tables have merged of it stays, and they are not
     built anew without it.
     """
-    query = f"select snapshot_id, parent_id, summary['cdc-batch'] = '{batch}' as it from {table}.snapshots"
-    snapshots = {row.snapshot_id: row for row in spark.sql(query).collect()}
-    current = _table_state(spark, table)[0]
     if current is None:
         return True
-    ancestors = set()
-    while current in snapshots:
-        ancestors.add(current)
-        current = snapshots[current].parent_id
-    landed = {snapshot for snapshot, row in snapshots.items() if row.it}
-    return bool(landed) and not landed & ancestors
+    rows = spark.sql(f"select snapshot_id, parent_id, committed_at from {table}.snapshots").collect()
+    snapshots = {row.snapshot_id: row for row in rows}
+    landed = snapshots.get(_snapshot_of(spark, table, batch))
+    if landed is None:
+        return False
+    while current in snapshots and current != landed.snapshot_id:
+        oldest = snapshots[current]
+        current = oldest.parent_id
+    return current != landed.snapshot_id and (current is None or oldest.committed_at < landed.committed_at)
 
 
 def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     """Forget the files and offsets of the batches after `batch`, which were taken back. Returns what to tell.
 
-    Tables that were built of them are not what is in bronze: they refuse it by its new identity. The last number is kept in mind.
+    Tables that were built of them are not what is in bronze: they refuse it by its new identity. Their numbers are kept in mind.
     """
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
-    identity = ", ".join(f"'{name}' = '{value}'" for name, value in _new_id().items())
-    spark.sql(f"alter table {table} set tblproperties ({identity})")
+    spark.sql(f"alter table {table} set tblproperties ({_new_id()})")
     with _conflicts():
-        spark.sql(f"update {ledger} set file = '' where batch > {batch} and batch <= {given}")
-        spark.sql(f"insert into {ledger} select '', 0, 0, '', '', {given}, null")
+        spark.sql(f"delete from {ledger} where batch > {batch} and batch <= {given}")
+        spark.sql(f"insert into {ledger} select '', {batch}, 0, '', '', {given}, null")
     return (
         f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
         "named. Land all that is missing, then build its tables anew: "
@@ -570,7 +576,7 @@ def _commit(
 ) -> bool:
     """Commit the chunk as `batch` and raise `newest`; False where bronze holds all of it already.
 
-    `snapshot` is any at which `batch` was not yet there.
+    `snapshot` is the newest that is known, at which `batch` is not yet there.
 
     Raises:
         _OtherLoader: somebody else has committed that batch.
@@ -612,13 +618,18 @@ def _commit_span(
             return False
         records = _identified(records).join(_held(spark, table, span.offsets), IDENTITY, "left_anti").drop("content")
     _write(spark, table, records, batch, snapshot)
-    # Of all offsets none may hold a record: then the number is still free.
-    kept = _remember(span, spark.table(table).where(F.col("batch") == batch))
+    # Of all offsets none may hold a record: then the number is still free. The table may be another again by now.
+    committed = _snapshot_of(spark, table, batch)
+    kept = {} if committed is None else _remember(span, _as_of(spark, table, committed).where(F.col("batch") == batch))
     _count(landed, span.offsets, repeated, {place: row.n for place, row in kept.items()})
     landed.invalid += sum(row.bad for row in kept.values())
     for place, (_, end) in span.offsets.items():
         _raise(newest, place, end - 1)
     return bool(kept)
+
+
+def _as_of(spark: SparkSession, table: str, snapshot: int) -> DataFrame:
+    return spark.sql(f"select * from {table} version as of {snapshot}")
 
 
 def _remember(span: _Span, records: DataFrame) -> dict[Place, Row]:

@@ -131,20 +131,22 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 
 class Built:
-    """What was built last in this lakehouse: the text of every model, the newest batch of every system, and of which bronze table.
+    """What was built last in this lakehouse: the text of every model, the newest batch of every system, of which bronze table, and
+    which of its topics are of tables that got no models.
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
             batches = {str(system): int(batch) for system, batch in found["batches"].items()}
             bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
-            self.state = {"models": models, "batches": batches, "bronze": bronze}
+            refused = {str(system): [str(topic) for topic in topics] for system, topics in found["refused"].items()}
+            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused}
 
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so."""
@@ -327,8 +329,9 @@ def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
 
 
 def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
-    known = Built().up_to(spark, request.system)
-    done = scaffold(spark, request.system, request.connector, request.keys, known, servers=request.servers)
+    built = Built()
+    known, refused = built.up_to(spark, request.system), set(built.state["refused"].get(request.system, []))
+    done = scaffold(spark, request.system, request.connector, request.keys, known, servers=request.servers, refused=refused)
     for note in done.notes:
         say(f"{request.system}: {note}")
     return done
@@ -347,17 +350,18 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         known = built.up_to(spark, system)
         bronze[system] = _bronze_id(spark, system)
         topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
+        is_another = built.state["bronze"].get(system, bronze[system]) != bronze[system]
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}
         tables = declared_tables(system, PROJECT / "models").values()
         for live, silver in ((table.model("live", system), table.model("silver", system)) for table in tables):
             if live in files:  # its text names no columns: it has those of silver
                 files[live] += files.get(silver, "")
         edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
-        changed = bool(topics or edited)
+        changed = bool(topics or edited or is_another)
         texts.update(files)
         wanted.update(dict.fromkeys(edited, False))
         for declared in tables:
-            if declared.table.topics & topics or declared.model("staging", system) in wanted:
+            if is_another or declared.table.topics & topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
@@ -380,6 +384,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
         built.state["bronze"].update(bronze)
+        built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()
     return failed
 

@@ -6,6 +6,7 @@ edited by hand since is never written over.
 
 import csv
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,7 @@ class Scaffolded:
     up_to: int = 0  # the newest batch when it began: what landed meanwhile is looked at the next time
     written: list[str] = field(default_factory=list)  # names of models that are new or changed
     rebuilt: list[str] = field(default_factory=list)  # models of tables that have another key now
+    refused: set[str] = field(default_factory=set)  # topics of tables of which no models could be written
     notes: list[str] = field(default_factory=list)
 
 
@@ -76,10 +78,12 @@ def scaffold(
     above_batch: int,
     models: Path = PROJECT / "models",
     servers: str | None = None,
+    refused: Set[str] = frozenset(),
 ) -> Scaffolded:
     """Write or update the models of the tables that have events in batches above `above_batch`.
 
     Args:
+        refused: topics of tables of which no models could be written before: all of their events are looked at.
         connector: the connector to assume; None takes it from the events.
         keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
         servers: what several connectors (`topic.prefix`) that send a table are: `shards`, or `one` log under several names.
@@ -95,7 +99,7 @@ def scaffold(
     known = declared_tables(system, models)
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
-    seen = observe(spark, system, connector, above_batch, modelled)
+    seen = observe(spark, system, connector, above_batch, modelled, refused)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
@@ -123,6 +127,7 @@ def scaffold(
             else:
                 done.notes.append(f"{table.name}: {told}, and become one table, by their key")
         if problem:
+            done.refused |= set() if declared else table.topics
             done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
         elif declared is None:
             table.keys = wanted[table.identity] or table.keys
@@ -383,17 +388,24 @@ WITHOUT_ROW = """(
 
 
 def observe(
-    spark: SparkSession, system: str, connector: str | None, above_batch: int, modelled: set[str] | None = None
+    spark: SparkSession,
+    system: str,
+    connector: str | None,
+    above_batch: int,
+    modelled: Set[str] = frozenset(),
+    further: Set[str] = frozenset(),
 ) -> list[TableSeen]:
-    """The tables that events above the batch speak of, as their schema blocks, DDL records or values show them.
+    """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
-    One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+    Looked at are those above the batch, and all of the `further` topics. One event of each shape is looked at, whatever its place;
+    for the types of values without a schema block some more.
 
     Args:
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
     """
-    rows = spark.table(f"bronze.`{system}`").where(f"batch > {above_batch} and value is not null")
+    rows = spark.table(f"bronze.`{system}`").where("value is not null")
+    rows = rows.where((F.col("batch") > above_batch) | F.col("topic").isin(*further) if further else F.col("batch") > above_batch)
     rows = rows.withColumns({"head": F.expr(HEAD), "place": F.coalesce("line", "offset")})
     shapes = _shapes(rows, HAS_SCHEMA)
     events = [(row.topic, row.value, row.key) for row in shapes]
@@ -406,7 +418,7 @@ def observe(
         of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
         sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
         events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
-    return _tables(events, connector, system, modelled or set())
+    return _tables(events, connector, system, modelled)
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
@@ -438,7 +450,7 @@ def _order_of_landing(row: Any) -> Any:
 
 
 def _tables(
-    events: list[tuple[str | None, str, str | None]], connector: str | None, system: str, modelled: set[str]
+    events: list[tuple[str | None, str, str | None]], connector: str | None, system: str, modelled: Set[str]
 ) -> list[TableSeen]:
     tables: dict[tuple[str, ...], TableSeen] = {}
     dialects: dict[tuple[str, ...], Dialect] = {}

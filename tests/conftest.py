@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,9 @@ class Lakehouse:
     ) -> Any:
         from scripts.scaffold import scaffold
 
-        built = self._run.Built().up_to(self.spark, system)
-        return scaffold(self.spark, system, connector, keys or {}, built, self.project / "models", servers)
+        built = self._run.Built()
+        known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
+        return scaffold(self.spark, system, connector, keys or {}, known, self.project / "models", servers, refused)
 
     def run(
         self,
@@ -189,3 +190,35 @@ def corpus(name: str) -> Path:
 def corpus_records(folder: Path) -> list[dict[str, Any]]:
     text = (folder / "events.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.split("\n") if line]
+
+
+def check_events(
+    lakehouse: Lakehouse, system: str, events: list[dict[str, Any]], read: Callable[[Any], Any] = lambda value: value
+) -> None:
+    """Whether each event gave in staging what its corpus says of it: the row that is left, the key that is gone, or nothing.
+
+    Args:
+        events: `per_event` of the corpus.
+        read: a value of staging as the corpus writes it.
+    """
+    from scripts.scaffold import declared_tables
+
+    declared = declared_tables(system, lakehouse.project / "models").values()
+    found = {row["_cdc_event_id"]: row for one in declared for row in lakehouse.rows(f"staging.stg_{system}__{one.relation}")}
+    of_no_table = 0
+    for event in events:
+        name = f"{event['topic']}/0/{event['offset']}"
+        action, _, of = event["action"].partition(" ")
+        change = found.pop(name, None)
+        if action == "ignored":
+            of_no_table += change is None
+            assert change is None or change["_cdc_kind"] == of.strip("()"), name
+            continue
+        assert change is not None, name
+        kind = {"upsert": ("c", "r", "u"), "delete": ("d",), "truncate": ("t",)}[action]
+        row = {column: read(value) for column, value in change.items() if not column.startswith("_cdc_")}
+        assert row == dict.fromkeys(row) | event.get("result", {}), name
+        assert change["_cdc_op"] in kind and change["_cdc_reject_reason"] is None, name
+    assert found == {}
+    (others,) = lakehouse.sql(f"select coalesce(sum(events), 0) from monitoring.{system}__event_counts where source_table is null")
+    assert others == (of_no_table,)

@@ -1,8 +1,9 @@
 """Histories of Debezium's other connectors and of the forks that write its events, each with the rows that have to come out.
 
 Every connector has a history of its own, in the order in which its source committed it, with positions that compare wrongly as
-text and clocks that run backwards. Those of connectors that have no other example are the sample
-system `sources`:
+text and clocks that run backwards. Forks and other writers of Debezium's events have all members that their source code writes,
+also schema blocks, and tombstones where they send them. Those of connectors that have no other example are the sample system
+`sources`:
 
     python tests/histories.py
 
@@ -17,9 +18,15 @@ from typing import Any
 Record = dict[str, Any]
 Rows = list[dict[str, Any]]
 SAMPLE = Path(__file__).parent / "events" / "sources.jsonl"
-# Members of `source` that Debezium's documentation shows besides, and that nothing here reads.
+# Members of `source` that documentation or code of the connectors show besides, and that nothing here reads; an older `version`.
 FURTHER: dict[str, dict[str, Any]] = {
+    "TiCDC": {
+        **{"version": "2.4.0.Final", "server_id": 0, "gtid": None, "file": "", "pos": 0, "row": 0, "thread": 0, "query": None},
+        "cluster_id": "default",
+    },
+    "YugabyteDB": {"version": "2.5.2.Final", "txId": 812, "xmin": None},
     "cassandra": {"cluster": "Test Cluster"},
+    "ibmi": {"receiver_library": "JOURNALS"},
     "informix": {"txId": "212", "begin_lsn": "95"},
     "spanner": {
         "project_id": "p",
@@ -38,7 +45,22 @@ FURTHER: dict[str, dict[str, Any]] = {
     },
     "vitess": {"sequence": None, "vgtid": '[{"keyspace":"commerce","shard":"-80","gtid":"MySQL56/8a5e7c02:1-57"}]'},
     "yashandb": {"sequence": None, "instance_id": "0"},
+    "yugabytedb": {
+        **{"version": "1.9.5.y.220.4", "record_time": 6995023, "tablet_id": "7c1de0", "partition_id": "4f00.7c1de0"},
+        "origin_id": None,
+    },
 }
+TRANSACTION = {"id": "", "total_order": 1, "data_collection_order": 1}
+
+
+def schema_of(value: Any, **about: Any) -> dict[str, Any]:
+    """The schema block of a value as JsonConverter writes it. What is null is taken for a text, which is optional."""
+    if isinstance(value, dict):
+        about["fields"] = [schema_of(inner, field=name) for name, inner in value.items()]
+    if isinstance(value, list):
+        about["items"] = schema_of(value[0] if value else "")
+    kinds = {bool: "boolean", dict: "struct", int: "int64", list: "array"}
+    return {"type": kinds.get(type(value), "string"), "optional": value is None, **about}
 
 
 @dataclass
@@ -47,42 +69,66 @@ class History:
 
     table: str
     connector: str
-    names: dict[str, Any]  # members of `source` that name the table
+    names: dict[str, Any]  # members of `source` that name the table, and others that are the same in all events
     cells: bool = False
+    has_schema: bool = False  # keys and values have their schema block
+    has_tombstones: bool = False  # one follows each delete
     records: list[Record] = field(default_factory=list)
+    row: Any = None  # the first image: what a schema block describes
 
-    def add(self, op: str, id: int, before: Any = None, after: Any = None, key: Any = "id", **members: Any) -> None:
+    def add(
+        self, op: str, id: int, before: Any = None, after: Any = None, key: Any = "id", headers: Any = None, **members: Any
+    ) -> None:
         offset = len(self.records)
+        further = FURTHER.get(self.connector, {}) | self.names | members.pop("source", {})
+        is_since_2_6 = self.connector and further.get("version", "3") > "2.6"
         source = {
             "version": "3.4.0.Final",
             "connector": self.connector,
             "name": "src",
             "ts_ms": 1700000000000 - offset,
             "snapshot": "false",
-            **({"ts_us": 1700000000000000 - offset, "ts_ns": 1700000000000000000 - offset} if self.connector else {}),
+            **({"ts_us": 1700000000000000 - offset, "ts_ns": 1700000000000000000 - offset} if is_since_2_6 else {}),
+            **further,
         }
-        source |= FURTHER.get(self.connector, {}) | self.names | members.pop("source", {})
         value = {
             "before": self._image(before),
             "after": self._image(after),
             "source": source,
             "op": op,
             "ts_ms": 1700000009999 - offset,
-            **({"ts_us": 1700000009999000 - offset, "ts_ns": 1700000009999000000 - offset} if self.connector else {}),
+            **({"ts_us": 1700000009999000 - offset, "ts_ns": 1700000009999000000 - offset} if is_since_2_6 else {}),
+            **({"transaction": None} if self.connector else {}),
         }
         name = {"id": {"value": id} if self.cells else id} if key == "id" else key
-        self.record({**value, **members}, name)
+        self.record({**value, **members}, name, headers)
+        if op == "d" and self.has_tombstones:
+            self.record(None, name)
 
-    def record(self, value: Any, key: Any) -> None:
+    def record(self, value: Any, key: Any, headers: Any = None) -> None:
+        """Add a record; `headers` are names and keys that are their values."""
+        if self.has_schema:
+            value = self._with_schema(value)
+            key = None if key is None else {"schema": schema_of(key), "payload": key}
         self.records.append(
             {
                 "topic": f"src.{self.table}",
                 "partition": 0,
                 "offset": len(self.records),
+                **({"headers": [{"key": name, "value": json.dumps(of)} for name, of in headers.items()]} if headers else {}),
                 "key": None if key is None else json.dumps(key),
                 "value": None if value is None else json.dumps(value),
             }
         )
+
+    def _with_schema(self, value: Any) -> Any:
+        """Of a change the block describes rows and transactions also where the event has none."""
+        if value is None:
+            return None
+        self.row = self.row or value.get("after")
+        whole = {"before": self.row, "after": self.row, "transaction": TRANSACTION}
+        described = {**value, **{name: whole[name] for name in whole if name in value}}
+        return {"schema": schema_of(described, name=f"src.{self.table}.Envelope"), "payload": value}
 
     def _image(self, image: Any) -> Any:
         if image is None or not self.cells:
@@ -90,9 +136,14 @@ class History:
         return {name: None if value is ... else {"value": value, "set": True} for name, value in image.items()}
 
 
-def history(name: str, connector: str, places: list[dict[str, Any]], **names: str | None) -> History:
-    """Four rows over seven places: one is changed twice, one deleted, one deleted and written again, one moved to another key."""
-    events = History(name, connector, {"db": "d", "schema": "s", "table": name, **names})
+def history(name: str, connector: str, places: list[dict[str, Any]], whole: bool = False, **names: str | None) -> History:
+    """Four rows over seven places: one is changed twice, one deleted, one deleted and written again, one moved to another key.
+
+    `whole`: with schema blocks and tombstones; `names`: None for a member that `source` does not have.
+    """
+    named = {"db": "d", "schema": "s", "table": name, **names}
+    named = {member: value for member, value in named.items() if value is not None}
+    events = History(name, connector, named, has_schema=whole, has_tombstones=whole)
     first, *later = places
     snapshot = {"snapshot": "true", **first}
     events.add("r", 1, after={"id": 1, "note": "read"}, source=snapshot)
@@ -104,8 +155,9 @@ def history(name: str, connector: str, places: list[dict[str, Any]], **names: st
     events.add("d", 3, before={"id": 3, "note": "first"}, source=later[4])
     events.add("c", 3, after={"id": 3, "note": "again"}, source=later[5])
     events.add("c", 4, after={"id": 4, "note": "moved"}, source=later[4])
-    events.add("d", 4, before={"id": 4, "note": "moved"}, source=later[5])
-    events.add("c", 5, after={"id": 5, "note": "moved"}, source=later[5])
+    left = {"headers": {"__debezium.newkey": {"id": 5}}, "source": later[5]}
+    events.add("d", 4, before={"id": 4, "note": "moved"}, **left)
+    events.add("c", 5, after={"id": 5, "note": "moved"}, **(left | {"headers": {"__debezium.oldkey": {"id": 4}}}))
     return events
 
 
@@ -201,10 +253,13 @@ def informix() -> History:
 
 
 def ibmi() -> History:
-    """The table is the topic; a new receiver may begin the sequence anew."""
-    places = [{"receiver": None, "sequence": None}, *numbers("sequence", "99", "100", "101", receiver="QSQJRN0009")]
+    """The table is the topic; a new receiver may begin the sequence anew. Without one, its name is the text `null`."""
+    places = [
+        {"receiver": "null", "receiver_library": "null", "sequence": None},
+        *numbers("sequence", "99", "100", "101", receiver="QSQJRN0009"),
+    ]
     places += [{"receiver": "QSQJRN0010", "sequence": "3"}, *numbers("sequence", "9", "10", receiver="QSQJRN0010")]
-    return history("ibmi", "ibmi", places, db="db name", schema=None, table=None)
+    return history("ibmi", "ibmi", places, whole=True, db="db name", schema=None, table=None)
 
 
 def yashandb() -> History:
@@ -255,24 +310,18 @@ def spanner() -> History:
 
 def cockroachdb() -> History:
     """An enriched changefeed: no `source.connector`, names of its own, the time of the commit as nanoseconds.counter."""
-    events = History("cockroachdb", "", {})
+    events = History("cockroachdb", "", {}, has_schema=True)
+    cluster = {"cluster_id": "0d3f7ab2", "cluster_name": "", "db_version": "v25.2.4", "node_id": "3", "node_name": "10.0.0.3"}
+    cluster |= {"source_node_locality": "", "job_id": "1101", "changefeed_sink": "webhook", "origin": "cockroachdb"}
+    table = {"database_name": "d", "schema_name": "public", "table_name": "cockroachdb", "crdb_internal_table_id": 104}
 
     def add(op: str, id: int, time: str, note: str | None) -> None:
-        source: dict[str, Any] = {
-            "origin": "cockroachdb",
-            "database_name": "d",
-            "schema_name": "public",
-            "table_name": "cockroachdb",
-        }
-        source |= {"primary_keys": ["id"], "mvcc_timestamp": time, "ts_ns": 1747243394200039000}
-        value = {
-            "op": op,
-            "after": None if note is None else {"id": id, "note": note},
-            "key": {"id": id},
-            "source": source,
-            "ts_ns": 5,
-        }
-        events.record({"payload": value}, None)  # a sink that is no Kafka has no key but the one in the value
+        source = cluster | table | {"primary_keys": ["id"], "mvcc_timestamp": time}
+        source |= {"ts_hlc": "1747243394200039000.0000000000", "ts_ns": 1747243394200039000}  # when the changefeed came to it
+        value = {"after": None if note is None else {"id": id, "note": note}, "key": {"id": id}, "op": op, "source": source}
+        events.record(
+            {**value, "ts_ns": 1747243394300000000 - len(events.records)}, None
+        )  # a sink that is no Kafka has no other key
 
     add("c", 1, "999999999999999999.0000000000", "first")
     add("u", 1, "1747243394200039000.0000000009", "old")
@@ -281,30 +330,50 @@ def cockroachdb() -> History:
     add("d", 2, "1747243394200039002.0000000000", None)
     add("d", 3, "1747243394200039009.0000000000", None)
     add("c", 3, "1747243394200039010.0000000000", "again")
-    events.record({"payload": {"resolved": "1747243394200039011.0000000000"}}, None)  # all before it has been sent
+    events.has_schema = False  # which this has in no changefeed: all before it has been sent
+    events.record({"resolved": "1747243394200039011.0000000000"}, None)
     return events
 
 
 def ticdc() -> History:
-    """Updates may change the key, also swap two; a truncate is DDL, a watermark a message, both in the table's topic."""
-    events = History("ticdc", "TiCDC", {"db": "test", "table": "ticdc", "file": "", "cluster_id": "default"})
+    """Updates may change the key, also swap two; DDL (also a truncate) and a watermark, a message, are in the table's topic."""
+    events = History("ticdc", "TiCDC", {"db": "test", "table": "ticdc"}, has_schema=True)
 
-    def add(op: str, id: int, time: int, before: Any = None, after: Any = None, **members: Any) -> None:
-        events.add(op, id, before, after, source={"commit_ts": time, "pos": 0, "row": 0}, **members)
+    def add(op: str, id: int, time: int, before: Any = None, after: Any = None) -> None:
+        events.add(op, id, before, after, source={"commit_ts": time})
 
+    def tell(time: int, key: Any, table: dict[str, str], **members: Any) -> None:
+        source = {"connector": "TiCDC", "name": "src", "ts_ms": 1700000000000, "snapshot": "false", "commit_ts": time}
+        events.record({"source": FURTHER["TiCDC"] | source | table, "ts_ms": 1700000009999, **members}, key)
+
+    def ddl(time: int, statement: str, changes: list[Any]) -> None:
+        told = {"databaseName": "test", "schemaName": None, "ddl": statement, "tableChanges": changes}
+        tell(time, {"databaseName": "test"}, events.names, **told)
+
+    columns = [
+        {"name": "id", "jdbcType": -5, "typeName": "BIGINT"},
+        {"name": "note", "jdbcType": 12, "typeName": "VARCHAR", "length": 40},
+    ]
+    kinds = {
+        "nativeType": None,
+        "comment": None,
+        "defaultValueExpression": None,
+        "enumValues": None,
+        "charsetName": None,
+        "length": None,
+    }
+    flags = {"scale": None, "optional": True, "autoIncremented": False, "generated": False}
+    columns = [
+        kinds | flags | column | {"typeExpression": column["typeName"], "position": at} for at, column in enumerate(columns, 1)
+    ]
+    created = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": ["id"], "columns": columns}
+    statement = "CREATE TABLE ticdc (id BIGINT PRIMARY KEY, note VARCHAR(40))"
+    ddl(80, statement, [{"type": "CREATE", "id": '"test"."ticdc"', "table": created}])
     add("c", 9, 90, after={"id": 9, "note": "before the truncate"})
-    events.record(
-        {
-            "payload": {
-                "source": {"connector": "TiCDC", "db": "test", "table": "ticdc", "commit_ts": 99},
-                "ddl": "/* by hand */ TRUNCATE TABLE ticdc",
-            }
-        },
-        {"payload": {"databaseName": "test"}},
-    )
+    ddl(99, "/* by hand */ TRUNCATE TABLE ticdc", [])
     add("c", 1, 999, after={"id": 1, "note": "one"})
     add("c", 2, 999, after={"id": 2, "note": "two"})
-    add("m", 0, 1000, key=None)
+    tell(1000, {}, {"db": "", "table": ""}, transaction=None, op="m")
     add("u", 2, 1001, before={"id": 1, "note": "one"}, after={"id": 2, "note": "one"})
     add("u", 1, 1001, before={"id": 2, "note": "two"}, after={"id": 1, "note": "two"})
     add("u", 3, 10000, before={"id": 2, "note": "one"}, after={"id": 3, "note": "one"})
@@ -316,7 +385,8 @@ def ticdc() -> History:
 
 def yugabytedb() -> History:
     """The gRPC connector: keys are cells too, and a null cell is a value that did not change."""
-    events = History("yugabytedb", "yugabytedb", {"db": "yugabyte", "schema": "public", "table": "yugabytedb"}, cells=True)
+    names = {"db": "yugabyte", "schema": "public", "table": "yugabytedb"}
+    events = History("yugabytedb", "yugabytedb", names, cells=True, has_schema=True, has_tombstones=True)
 
     def place(commit: int, lsn: str) -> dict[str, Any]:
         return {"commit_time": commit, "lsn": lsn, "txId": "", "sequence": f'[null,"{lsn}"]'}
@@ -335,26 +405,32 @@ def yugabytedb_yboutput() -> History:
     """The logical connector's own plugin: PostgreSQL's positions; its Kafka keys are plain, its columns cells."""
     events = History("yboutput", "YugabyteDB", {"db": "yugabyte", "schema": "public", "table": "yboutput"}, cells=True)
     for op, id, before, after, lsn in (
-        ("c", 1, None, {"id": 1, "note": "first", "more": "kept"}, 99),
+        ("r", 1, None, {"id": 1, "note": "read", "more": "kept"}, 99),
         ("u", 1, None, {"id": 1, "note": "new", "more": ...}, 100),
         ("c", 2, None, {"id": 2, "note": "first", "more": "gone"}, 101),
         ("d", 2, {"id": 2, "note": ..., "more": ...}, None, 102),
     ):
-        events.add(op, id, before, after, key={"id": id}, source={"lsn": lsn, "sequence": None})
+        events.add(op, id, before, after, key={"id": id}, source={"lsn": lsn, "sequence": None, "snapshot": str(op == "r").lower()})
     return events
 
 
 def yugabytedb_pgoutput() -> History:
     events = History("pgoutput", "YugabyteDB", {"db": "yugabyte", "schema": "public", "table": "pgoutput"})
-    events.add("c", 1, after={"id": 1, "note": "first", "more": None}, source={"lsn": 99})
+    events.add("r", 1, after={"id": 1, "note": "read", "more": None}, source={"lsn": 99, "snapshot": "true"})
     events.add("u", 1, after={"id": 1, "note": "new", "more": "whole"}, source={"lsn": 100})
     events.add("u", 1, {"id": 1, "note": "new", "more": "whole"}, {"id": 1, "note": "newer", "more": None}, source={"lsn": 101})
+    events.add("c", 2, after={"id": 2, "note": "gone", "more": "too"}, source={"lsn": 999})
+    events.add("d", 2, {"id": 2, "note": None, "more": None}, source={"lsn": 1000})
     return events
 
 
 def opengauss() -> History:
-    places = numbers("lsn", 90, 99, 100, 101, 999, 1000, 1001)
-    return history("opengauss", "postgresql", places, schema="public")
+    """The fork's base is Debezium 1.8. Each change but the last two is of a transaction of its own."""
+    lsns = [90, 99, 100, 101, 999, 1000, 1001]
+    places: list[dict[str, Any]] = [{"lsn": lsn, "txId": 500 + lsn, "xmin": None} for lsn in lsns]
+    for place, before in zip(places, [None, *lsns], strict=False):
+        place["sequence"] = json.dumps([before and str(before), str(place["lsn"])], separators=(",", ":"))
+    return history("opengauss", "postgresql", places, whole=True, schema="public", version="1.8.1.Final")
 
 
 def cassandra() -> History:

@@ -357,11 +357,11 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
         b"null",
         b"{}",
         b'{"models": [], "batches": {}}',
-        b'{"models": {}, "batches": {}}',
+        b'{"models": {}, "batches": {}, "bronze": {}}',
         whole.replace(b'empty": 1', b'empty": "x"'),
     ):
         state.path.write_bytes(broken)
-        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}}, broken
+        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}, "refused": {}}, broken
     with path.open("a") as file:
         file.write(text(created(11, id=2)))
     assert lakehouse._run.main() == 0  # builds all there is
@@ -1084,3 +1084,23 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project:
     for table in tables:
         if not scaffold._problem(table, None):
             assert scaffold.render("any", scaffold.Declared("t", table))
+
+
+def test_a_jar_that_is_not_the_locked_one_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import setup
+
+    iceberg, sqlite = setup.locked_jars()
+    for jar in (iceberg, sqlite):
+        shutil.copy(Path(os.environ["LAKEHOUSE_JARS"]) / setup.jar_name(jar), tmp_path)
+    assert setup.missing(tmp_path) == []
+    with (tmp_path / setup.jar_name(sqlite)).open("ab") as file:
+        file.write(b"tampered")
+    assert setup.missing(tmp_path) == [sqlite]
+    setup.resolve(tmp_path)
+    assert setup.missing(tmp_path) == []
+
+    lock = (setup.LOCKS / "jars.lock").read_text()
+    (tmp_path / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
+    monkeypatch.setattr(setup, "LOCKS", tmp_path)
+    with pytest.raises(LakehouseError, match=f"are not the ones of scripts/jars.lock: {sqlite}"):
+        setup.resolve(tmp_path)

@@ -6,11 +6,15 @@ The histories are those of `histories.py`. All tables are one system, so that a 
 import json
 import random
 import re
-from datetime import datetime
+import struct
+from collections import Counter
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from conftest import Lakehouse, corpus
+from conftest import REPOSITORY, Lakehouse, corpus
+from event_factory import PLACEHOLDER
 from histories import EXPECTED, FLINK_ROWS, SAMPLE, History, Record, flink, sample_lines
+from test_vendors import EVENTS, EXAMPLES
 
 
 def test_the_sample_is_made_of_these_histories() -> None:
@@ -21,7 +25,8 @@ def test_histories_have_every_member_that_the_documentation_shows() -> None:
     made: dict[str, set[str]] = {}
     for events, _ in EXPECTED.values():
         for record in events.records:
-            value = json.loads(record["value"])
+            value = json.loads(record["value"] or "{}")
+            value = value.get("payload", value)
             made.setdefault(events.connector, set()).update(value, (value.get("source") or {}))
     compared = set()
     for line in (corpus("debezium_docs_examples") / "examples.jsonl").read_text(encoding="utf-8").splitlines():
@@ -40,6 +45,27 @@ def test_histories_have_every_member_that_the_documentation_shows() -> None:
                 assert not {*value, *source} - made[sample["connector"]], sample["doc"]
                 compared.add(sample["connector"])
     assert len(compared) == 6
+
+    of_its_time = [json.loads(line) for line in (corpus("vendor_tencent_postgresql") / "events.jsonl").open(encoding="utf-8")]
+    rows = [value for one in of_its_time if (value := json.loads(one["value"])["payload"])["op"] in ("c", "u", "d")]
+    assert all({*value, *value["source"]} <= made["postgresql"] for value in rows)  # openGauss writes what Debezium 1.9 did
+    for name, members in FORKS.items():
+        values = [(record["key"], json.loads(record["value"] or "{}")) for record in EXPECTED[name][0].records]
+        key, update = next((key, value) for key, value in values if value.get("payload", {}).get("op") == "u")
+        assert {*update["payload"], *update["payload"]["source"]} == set(members.split()), name
+        assert set(update) == {"schema", "payload"} and (key is None or set(json.loads(key)) == set(update)), name
+
+
+COMMON = "before after source op ts_ms transaction version connector name snapshot db"
+# Members of an update and of its `source` as the code of each writer has them.
+FORKS = {
+    "ticdc": f"{COMMON} table server_id gtid file pos row thread query commit_ts cluster_id",
+    "yugabytedb": f"{COMMON} sequence schema table txId lsn commit_time record_time tablet_id partition_id origin_id",
+    "opengauss": f"{COMMON} sequence schema table txId lsn xmin",
+    "src_ibmi": f"{COMMON} sequence ts_us ts_ns receiver receiver_library",
+    "cockroachdb": "after key source op ts_ns changefeed_sink cluster_id cluster_name database_name db_version job_id node_id "
+    "node_name origin primary_keys schema_name source_node_locality table_name crdb_internal_table_id ts_hlc mvcc_timestamp",
+}
 
 
 def check(lakehouse: Lakehouse, system: str) -> None:
@@ -64,21 +90,35 @@ def ddl_without_statement(events: History) -> dict[str, Any]:
     return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
 
 
-def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
-    """Also with DDL and notifications in the topics of the tables."""
-    others = [
+def sent_with(events: History) -> list[Record]:
+    """Records that are no rows, in the topic of the table."""
+    return [
         {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
-        for events, _ in EXPECTED.values()
         for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
     ]
-    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records] + others)
+
+
+def kinds_of(events: History) -> dict[str, int]:
+    """How many records of each kind a history has, and the two that are landed with it."""
+    others = {"ticdc": {"ddl": 1, "truncate": 1, "message": 1}, "cockroachdb": {"heartbeat": 1}}.get(events.table, {})
+    tombstones = sum(record["value"] is None for record in events.records)
+    changes = len(events.records) - tombstones - sum(others.values())
+    kinds = {**others, "tombstone": tombstones, "change": changes, "ddl": others.get("ddl", 0) + 1, "notification": 1}
+    return {kind: number for kind, number in kinds.items() if number}
+
+
+def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
+    """Also with DDL and notifications in the topics of the tables."""
+    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)])
     check(lakehouse, "sources")
     assert lakehouse.resets("sources") == {}
-    kinds = lakehouse.sql(
-        "select source_table, kind, events from monitoring.sources__event_counts where kind in ('ddl', 'notification')"
-    )
-    assert sorted((kind, events) for _, kind, events in kinds) == [(kind, 1) for kind in ("ddl", "notification") for _ in EXPECTED]
-    assert len({table for table, _, _ in kinds}) == len(EXPECTED)
+    told = lakehouse.sql("select source_table, kind, sum(events) from monitoring.sources__event_counts group by 1, 2")
+    counted: dict[str, dict[str, int]] = {}
+    for table, kind, number in told:
+        counted.setdefault(table.rsplit(".", 1)[1], {})[kind] = number
+    assert counted == {events.table: kinds_of(events) for events, _ in EXPECTED.values()}
+    for name, ids in {"ticdc": [1, 2, 3, 4], "cockroachdb": [1, 2, 3]}.items():  # also of deleted rows, and of nothing else
+        assert lakehouse.sql(f"select id from silver.sources__{name} order by id") == [(id,) for id in ids]
 
 
 def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
@@ -129,7 +169,7 @@ def place_of(connector: str, at: int) -> dict[str, Any]:
     source: dict[str, dict[str, Any]] = {
         "cockroachdb": {"ts_hlc": f"{at}.0000000000"},
         "db2": {"commit_lsn": lsn, "change_lsn": lsn},
-        "ibmi": {"receiver": "QSQJRN0009", "sequence": str(at), "schema": None, "table": None},
+        "ibmi": {"receiver": "QSQJRN0009", "sequence": str(at)},
         "informix": {"commit_lsn": str(at), "change_lsn": str(at), "txId": "7"},
         "mariadb": {"file": "bin.000001", "pos": at, "row": 0, "gtid": f"0-1-{at}"},
         "mysql": {"file": "bin.000001", "pos": at, "row": 0},
@@ -155,6 +195,7 @@ SHARED = {
     "mysql": "truncate",
     "oracle": "truncate, left out",
     "opengauss": "truncate, left out",
+    "pgoutput": "",
     "spanner": "",
     "sqlserver": "",
     "vitess": "",
@@ -165,9 +206,10 @@ SHARED = {
 
 
 def shared_history(name: str, also: str) -> History:
-    connector = {"generic": "", "opengauss": "postgresql", "yboutput": "YugabyteDB"}.get(name, name)
-    names = {"vitess": {"keyspace": "k"}, "generic": {"db": "d"}}.get(name, {"db": "d", "schema": "s"})
-    events = History(name, connector, {**names, "table": name}, cells=name in ("yboutput", "yugabytedb"))
+    connector = {"generic": "", "opengauss": "postgresql", "pgoutput": "YugabyteDB", "yboutput": "YugabyteDB"}.get(name, name)
+    in_schema = {"db": "d", "schema": "s", "table": name}
+    names = {"vitess": {"keyspace": "k", "table": name}, "generic": {"db": "d", "table": name}, "ibmi": {}}.get(name, in_schema)
+    events = History(name, connector, names, cells=name in ("yboutput", "yugabytedb"))
 
     def add(at: int, op: str, id: int, before: Any = None, after: Any = None, number: int | None = None, **members: Any) -> None:
         found = place_of(connector, at)
@@ -186,8 +228,9 @@ def shared_history(name: str, also: str) -> History:
     note = "__debezium_unavailable_value" if "left out" in also else "kept"
     add(4, "u", 1, before=old, after={"id": 1, "note": note, "more": "new"}, number=2)
     add(5, "c", 3, after={"id": 3, **moved})
-    add(6, "d", 3, before={"id": 3, **moved})  # the key changes: both events are of one change
-    add(6, "c", 4, after={"id": 4, **moved})
+    # The key changes: both events are of one change.
+    add(6, "d", 3, before={"id": 3, **moved}, headers={"__debezium.newkey": {"id": 4}})
+    add(6, "c", 4, after={"id": 4, **moved}, headers={"__debezium.oldkey": {"id": 3}})
     return events
 
 
@@ -210,9 +253,13 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
         flattened.record({"id": id, **(row or {}), "__op": "u", "__lsn": lsn, "__deleted": str(row is None).lower()}, {"id": id})
     tidb = History("tidb", "TiCDC", {"db": "d", "table": "tidb"})
     tidb.add("c", 1, after={"id": 1}, source={"commit_ts": 1})
-    tidb.record(
-        {"source": {"connector": "TiCDC", "db": "d", "table": "tidb", "commit_ts": 2}, "ddl": "alter table tidb add more int"}, None
-    )
+    tidb.add("c", 2, after={"id": 2}, source={"commit_ts": 1, "table": "tidb_too"})  # so that the topic is read once, for both
+    ticdc = {"connector": "TiCDC", "commit_ts": 2, "name": "src"}
+    tidb.record({"source": {**ticdc, "db": "d", "table": "tidb"}, "ddl": "alter table tidb add more int"}, None)
+    watermark = {"source": {**ticdc, "db": "", "table": ""}, "ts_ms": 1, "transaction": None, "op": "m"}
+    tidb.record(watermark, {})
+    resolved = {"resolved": "1747243394200039011.0000000000"}
+    arriving += [{"topic": "src.no_table", "key": None, "value": json.dumps(value)} for value in (watermark, resolved)]
     arriving += flattened.records + tidb.records
 
     random.Random(11).shuffle(arriving)
@@ -230,6 +277,65 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     gtid = lakehouse.sql("select _cdc_transaction_id from silver.alike__mariadb where id = 4")
     assert gtid == [("0-1-6",)]  # of an event without a transaction block
     assert lakehouse.sql("select table_name, ddl from monitoring.alike__ddl_history") == [("tidb", "alter table tidb add more int")]
+    kinds = "select source_table, kind, sum(events) from monitoring.alike__event_counts where kind <> 'change' group by 1, 2"
+    of_no_row = {("d.tidb", "ddl"): 1, (None, "message"): 2, (None, "heartbeat"): 1, (None, "transaction"): 2 * len(SHARED)}
+    assert {(table, kind): number for table, kind, number in lakehouse.sql(kinds) if kind != "truncate"} == of_no_row
+    assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
+
+
+def shown_by(records: list[Record]) -> set[tuple[str, str]]:
+    """What events show of their connector: connector and column of the table of connectors."""
+    from scripts.dialects import DIALECTS
+
+    found = set()
+    columns = {"c": "create", "r": "snapshot", "u": "update", "d": "delete", "t": "truncate"}
+    for record in records:
+        value = json.loads(record["value"]) if isinstance(record["value"], str) else record["value"]
+        value = (value or {}).get("payload", value) or {}
+        names = [dialect.connector for dialect in DIALECTS if dialect.recognises(value)][:1]
+        source, before, after = (value.get(member) or {} for member in ("source", "before", "after"))
+        told = {"order", columns.get(str(value.get("op") or value.get("OPERATION"))[:1].lower())}
+        told |= {"DDL"} if value.get("tableChanges") is not None else set()
+        told |= {"truncate"} if "TRUNCATE" in (value.get("ddl") or "") else set()
+        told |= {"snapshot"} if str(source.get("snapshot")).lower() not in ("none", "false") else set()
+        told |= {"left out"} if PLACEHOLDER in json.dumps(value) or None in after.values() else set()
+        told |= {"transactions"} if (value.get("transaction") or {}).get("id") else set()
+        moves = any("newkey" in header["key"] for header in record.get("headers") or [])
+        told |= {"key change"} if moves or {*before} & {*after} and before.get("id") != after.get("id") else set()
+        found |= {(name, column) for name in names for column in told if column}
+    return found
+
+
+def test_cells_of_the_table_of_connectors_lead_to_tests_with_such_events_of_the_connector() -> None:
+    """Of the tests that many connectors share; a cell may lead to others besides."""
+    of_histories = [record for events, _ in EXPECTED.values() for record in events.records]
+    of_histories += [record for events, _ in EXPECTED.values() for record in sent_with(events)]
+    shown = {
+        "hist": shown_by(of_histories),
+        "shuf": shown_by(of_histories),
+        "shared": shown_by([record for name, also in SHARED.items() for record in shared_history(name, also).records]),
+        **{
+            label: shown_by([json.loads(line) for name in names for line in (EVENTS / f"{name}.jsonl").open(encoding="utf-8")])
+            for label, names in (("ex", EXAMPLES), ("cap", ("shop", "billing")), ("shufcap", ("shop", "billing")))
+        },
+    }
+    page = (REPOSITORY / "docs" / "connectors" / "README.md").read_text(encoding="utf-8")
+    (header,) = re.findall(r"^[|] connector .*[|]$", page, re.MULTILINE)
+    columns = ["order", *(name.strip() for name in header.strip("|").split("|")[2:])]
+    rows = re.findall(r"^[|] \[[^|]*[.]md\)(.*?) [|] (.*) [|]$", page, re.MULTILINE)
+    wrong = []
+    for told, cells in rows:
+        for column, cell in zip(columns, cells.split(" | "), strict=True):
+            links = re.findall(r"\[([^]]+)\]\[(\w+)\]", cell)
+            wanted = {"values left out": "left out"}.get(column, "create" if "as creates" in cell else column)
+            names = set(re.findall(r"`(\w+)`", told)) - {"flattened"}  # whose rows have no envelope
+            having = {name for name in names for _, label in links if (name, wanted) in shown.get(label, ())}
+            others = [label for _, label in links if label not in shown]
+            in_part = "–" in cell or others
+            if names and links and having != names and not (having and in_part or len(others) == len(links)):
+                wrong.append((told, column, cell, names - having))
+    assert len(rows) == len(list((REPOSITORY / "docs" / "connectors").glob("*.md"))) - 1
+    assert wrong == []
 
 
 PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"
@@ -439,27 +545,31 @@ def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
 
     rows = [{"id": number, "note": note} for number, note in ((1, "a"), (1, "b"), (2, "c"))]
     changes = [(None, rows[0]), (rows[0], rows[1]), (None, rows[2]), (rows[2], None), (None, None)]
+    gone = {"before": rows[0], "after": None}
+    parts: list[dict[str, Any]] = [{"before": rows[0]}, {"after": rows[0]}, {**gone, "op": None}, {"before": rows[0], "op": None}]
     lakehouse.run("images", [images(offset, *images_of) for offset, images_of in enumerate(changes)])
     assert lakehouse.rows("images.images") == [rows[1]]
     told = lakehouse.sql("select _cdc_op, _cdc_reject_reason from staging.stg_images__images order by _cdc_event_id")
     assert told == [("c", None), ("u", None), ("c", None), ("d", None), (None, "not_an_envelope")]
-    lakehouse.run("images", [{**images(5, None, None), "value": '{"before": "broken", "after": null}'}])
-    assert lakehouse.rejected("images") == [("t/0/4", "not_an_envelope"), ("t/0/5", "not_an_envelope")]
+    others = [json.dumps({**part, "source": {"db": "d", "table": "images"}}) for part in parts]
+    others.append('{"before": "broken", "after": null}')
+    lakehouse.run("images", [{**images(5 + number, None, None), "value": value} for number, value in enumerate(others)])
+    assert lakehouse.rejected("images") == [(f"t/0/{offset}", "not_an_envelope") for offset in range(4, 10)]
+    assert lakehouse.rows("images.images") == [rows[1]]
 
 
 def test_flattened_rows_of_several_tables_in_one_topic_are_asked_for_and_told(lakehouse: Lakehouse) -> None:
     """Which may be parts of one, as a router makes them, or would overwrite one another."""
     told = {"__op": "c", "__deleted": "false", "__source_schema": "s"}
     rows = [{"id": 1, "note": "a", **told, "__table": "east"}, {"id": 2, "note": "b", **told, "__source_table": "west", "more": 1}]
-    lakehouse.land("merged", [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)])
-    notes = lakehouse.scaffold("merged").notes
-    assert [
-        note for note in notes if "tables s.east and s.west" in note and "SERVERS=one" in note and "no model was written" in note
-    ]
+    records = [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)]
+    for landing in (records, [flat("merged", 2, {"id": 3}, {**rows[0], "id": 3})]):  # then events of the one alone
+        (note,) = [note for note in lakehouse.run("merged", landing).notes if "tables s.east and s.west" in note]
+        assert "SERVERS=one" in note and "no model was written" in note
     done = lakehouse.build_landed("merged", servers="one")
     assert [note for note in done.notes if "merged: its rows are of the tables s.east and s.west, and become one table" in note]
-    assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b")]
-    done = lakehouse.run("merged", [flat("merged", 2, {"id": 3}, {**rows[0], "id": 3})])
+    assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b"), (3, "a")]
+    done = lakehouse.run("merged", [flat("merged", 4, {"id": 3}, {**rows[0], "id": 3})])
     assert not [note for note in done.notes if "become one table" in note]
     done = lakehouse.run("merged", [flat("merged", 3, {"id": 4}, {**rows[0], "id": 4, "__table": "north"})])
     assert [note for note in done.notes if "of the tables s.east and s.north and s.west, and become one table" in note]
@@ -490,9 +600,8 @@ def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:
     assert content["tables"]["test.t1"]["rows"] == content["intermediate_states"][-1]["rows"]
     for table, wanted in json.loads((other / "expected.json").read_text(encoding="utf-8"))["tables"].items():
         found = lakehouse.rows(f"peers.{table.split('.')[-1]}", "id")
-        assert [row["id"] for row in found] == [row["id"] for row in wanted["rows"]]
-        for row, expected in zip(found, wanted["rows"], strict=True):
-            assert {column: row[column] for column in expected} == expected
+        columns = dict.fromkeys(wanted["rows"][-1])  # of which some came later: older rows have none
+        assert found == [columns | row for row in wanted["rows"]]
     assert lakehouse.rejected("peers") == []
     counts = lakehouse.sql("select kind, sum(events) from monitoring.peers__event_counts where source_table = 'test.t1' group by 1")
     assert dict(counts) == {"change": 6, "ddl": 1}
@@ -503,7 +612,8 @@ def test_corpus_of_sqlserver_types_as_flink_writes_them(lakehouse: Lakehouse) ->
     folder = corpus("seatunnel_sqlserver_alltypes_row")
     tables = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tables"]
     ((table, content),) = tables.items()
-    declared = {"f7": "double", "f29": "bytes", "f35": "Date", "f36": "NanoTime", "f37": "Time", "f39": "NanoTimestamp"}
+    declared = {"f29": "bytes", "f35": "Date", "f36": "NanoTime", "f37": "Time", "f39": "NanoTimestamp"}
+    declared |= dict.fromkeys(["f7", "f9"], "double")
     declared |= dict.fromkeys(["f38", "f40", "f43"], "Timestamp") | dict.fromkeys(["f41", "f42"], "ZonedTimestamp")
     record = json.loads((folder / "events.jsonl").read_text(encoding="utf-8"))
     lakehouse.land("seatunnel", [record])
@@ -515,18 +625,17 @@ def test_corpus_of_sqlserver_types_as_flink_writes_them(lakehouse: Lakehouse) ->
         path.write_text(text, encoding="utf-8")
     lakehouse.run("seatunnel", [{**record, "offset": 1}])
     (row,) = lakehouse.rows("seatunnel.full_types_1")
-    (wanted,) = content["rows"]
-    for name, value in wanted.items():
-        if name == "f29_hex":
-            assert bytes(row["f29"]).hex() == value
-        elif isinstance(row[name], datetime):
-            assert row[name] == datetime.fromisoformat(value.replace("Z", "")), name
-        else:
-            assert str(row[name]) == str(value) or row[name] == value, name
+    (told,) = content["rows"]
+    told["f29"] = bytes.fromhex(told.pop("f29_hex"))
+    times = {name: datetime.fromisoformat(told[name].replace("Z", "")) for name in ("f38", "f39", "f40", "f41", "f42", "f43")}
+    wanted = json.loads(record["value"])["after"] | told | times
+    assert {name: str(value) for name, value in row.items()} == {name: str(value) for name, value in wanted.items()}
     assert lakehouse.rejected("seatunnel") == []
 
 
 def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
+    from scripts.scaffold import declared_tables
+
     folder = corpus("memiiso_iceberg_serde")
     wanted = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["per_file"]
     records = [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -534,25 +643,56 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
     for record in records:
         flattened = wanted[record["file"]].get("flattened")
         systems.setdefault("memiiso" if flattened else record["topic"].split(".")[0].replace("-", "_"), []).append(record)
+    schema = (folder / "serde-with-schema2.json").read_text(encoding="utf-8")  # without a payload: no event
+    systems["testc"].append({"topic": "schemas", "partition": 0, "offset": 0, "key": None, "value": schema})
     lakehouse.run("memiiso", systems["memiiso"], keys={"orders": ["id"], "geom": ["id"], "array_data": ["name"]})
     lakehouse.run("testc", systems["testc"])
     lakehouse.run("mysql_server_1", systems["mysql_server_1"], keys={"customers": ["id"]})
 
-    (order,) = lakehouse.rows("memiiso.orders")
-    assert {**order, "order_date": str(order["order_date"])} == wanted["unwrap-with-schema.json"]["row"]
-    (geometry,) = lakehouse.rows("memiiso.geom")
-    expected = wanted["serde-with-schema_geom.json"]["row"]
-    assert (bytes(geometry["g"]["wkb"]).hex(), geometry["g"]["srid"]) == (expected["g"]["wkb_hex"], expected["g"]["srid"])
-    assert geometry["h"] is None
-    (arrays,) = lakehouse.rows("memiiso.array_data")
-    assert arrays["pay_by_quarter"] == wanted["serde-with-array.json"]["row"]["pay_by_quarter"]
-    (order,) = lakehouse.rows("testc.orders")
-    read = wanted["serde-unnested-order-val-withschema.json"]["row"]
-    assert {**order, "order_date": str(order["order_date"])} == {name: read[name] for name in order}
-    assert lakehouse.rows("testc.customers") == []
-    assert lakehouse.rows("mysql_server_1.customers") == [wanted["serde-update.json"]["row"]]
+    for told in wanted.values():
+        if "order_date" in (row := told.get("row", {})):
+            row["order_date"] = date.fromisoformat(row["order_date"])
+    order = wanted["serde-unnested-order-val-withschema.json"]["row"]
+    assert order["order_date"] == date(1970, 1, 1) + timedelta(days=order.pop("order_date_epoch_day"))
+    place = wanted["serde-with-schema_geom.json"]["row"]["g"]
+    place["wkb"] = bytes.fromhex(place.pop("wkb_hex"))
+    assert struct.unpack("<bidd", place["wkb"]) == (1, 1, *place.pop("point"))  # little-endian, a point
+    assert wanted["serde-with-array.json"]["row"]["schedule"] == "array of string"
+    assert dict(lakehouse.spark.table("memiiso.array_data").dtypes)["schedule"] == "array<string>"
+    (array,) = [json.loads(record["value"])["payload"] for record in records if record["file"] == "serde-with-array.json"]
+    wanted["serde-with-array.json"]["row"]["schedule"] = array["schedule"]
+
+    declared = declared_tables("memiiso", lakehouse.project / "models").values()
+    tables_of = {topic: one.table.source_tables for one in declared for topic in one.table.topics}
+    tables = [("memiiso", "orders"), ("memiiso", "geom"), ("memiiso", "array_data")]
+    tables += [("testc", "orders"), ("testc", "customers"), ("mysql_server_1", "customers")]
+    changes = {row["_cdc_event_id"]: row for table in tables for row in lakehouse.rows("staging.stg_{}__{}".format(*table))}
+    for record in records:
+        told = wanted[record["file"]]
+        if "kind" in told:
+            continue
+        change = changes.pop(f"{record['topic']}/0/{record['offset']}")
+        row = {name: value for name, value in change.items() if not name.startswith("_cdc_")}
+        assert row == told.get("row", dict.fromkeys(row) | told.get("deleted_key", {})), record["file"]
+        meta = told.get("meta", {})
+        op = told.get("op") or meta.get("__op") or json.loads(record["value"])["payload"]["__op"]
+        assert (change["_cdc_op"], change["_cdc_is_snapshot"]) == (op, op == "r"), record["file"]
+        if meta:
+            assert tables_of[record["topic"]] == {meta["__table"]}
+            assert f"{meta['__lsn']:020}" in change["_cdc_position"]
+            assert change["_cdc_changed_at"].replace(tzinfo=timezone.utc).timestamp() == meta["__source_ts_ms"] / 1000
+    assert changes == {}
+    # Of MySQL are the create and the update of one row, at one place of the log.
+    left = [wanted[file]["row"] for file in ("unwrap-with-schema.json", "serde-with-schema_geom.json", "serde-with-array.json")]
+    left += [order, None, wanted["serde-update.json"]["row"]]
+    assert [lakehouse.rows(".".join(table)) for table in tables] == [[row] if row else [] for row in left]
     for system in ("memiiso", "testc", "mysql_server_1"):
         assert lakehouse.rejected(system) == []
+    counted = "select kind, sum(events) from monitoring.testc__event_counts where source_table is null group by kind"
+    assert dict(lakehouse.sql(counted)) == {"ddl": 1, "unrecognised": 1}
+    (ddl,) = [json.loads(record["value"])["payload"] for record in records if "kind" in wanted[record["file"]]]
+    history = lakehouse.sql("select database_name, schema_name, table_name, kind, ddl, columns from monitoring.testc__ddl_history")
+    assert history == [(ddl["databaseName"], None, "geom", "CREATE TABLE", ddl["ddl"], None)]
 
 
 def _check_dialects(samples: list[Record]) -> None:
@@ -578,29 +718,81 @@ def _check_dialects(samples: list[Record]) -> None:
     assert len(seen) == len({sample["connector"] for sample in samples if not sample["connector"].startswith("proc-")}) + 2
 
 
-def test_documented_samples_are_recognised_and_stop_nothing(lakehouse: Lakehouse) -> None:
-    """Samples of documentations, whole values: each lands, the dialect that wrote it is found, and a run of them all goes on."""
+def _documented(samples: list[Record]) -> dict[str, list[Record]]:
+    """The events of the documentation by the system that they land in, in a topic for each page and table.
+
+    Rows without `source`, which show the block of a transaction, are in one topic: nothing tells their table. Keys are no events;
+    they go with those of their page, with the value of its row where the page shows that of another one. MongoDB's events are
+    landed in `test_mongodb.py`. One slip is mended: Informix' schema block says `id`, its key and an update say `ID`.
+    """
+    systems: dict[str, list[Record]] = {"samples": [], "samples_mysql": []}
+    keys: dict[str, Any] = {}
+    for offset, sample in enumerate(samples):
+        page = "tutorial" if sample["connector"].startswith("proc-") else sample["connector"]
+        kind = sample["kind"].removeprefix("op=")
+        text = sample["value"].replace('"ID"', '"id"') if page == "informix" else sample["value"]
+        payload = json.loads(text).get("payload", json.loads(text))
+        source = payload.get("source") or {}
+        if kind == "key":
+            keys[page] = json.loads(text)
+        if kind == "key" or page == "mongodb":
+            continue
+        is_row = kind in ("c", "u", "d", "r")
+        key = keys.get(page) if source and (is_row or kind == "ddl") else None
+        image = payload.get("after") or payload.get("before")
+        if key and image:  # some keys are text
+            key = {**key, "payload": {name: type(shown)(image[name]) for name, shown in key["payload"].items()}}
+        topic = f"docs.{page}.{(source.get('table') or 'rows') if is_row or kind == 't' else kind}"
+        topic = topic if source or not is_row else "docs.without_source"
+        record = {"topic": topic, "partition": 0, "offset": offset, "key": json.dumps(key) if key else None, "value": text}
+        is_of_mysql = page in ("mysql", "mariadb", "tutorial") and topic.endswith("customers")
+        systems["samples_mysql" if is_of_mysql else "samples"].append(record)
+    return systems
+
+
+def test_documented_samples_are_recognised_and_have_their_rows(lakehouse: Lakehouse) -> None:
+    """Samples of documentations: each event lands with its key, the dialect that wrote it is found, and each row has its values."""
+    from scripts.scaffold import declared_tables
+
     folder = corpus("debezium_docs_examples")
     samples = [json.loads(line) for line in (folder / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
-    systems: dict[str, list[Record]] = {"samples": [], "samples_cassandra": []}  # both have a table inventory.customers
-    for number, sample in enumerate(samples):
-        connector = sample["connector"]
-        value = sample["value"] if isinstance(sample["value"], str) else json.dumps(sample["value"])
-        is_tutorial = connector.startswith("proc-")  # of the same table as the samples of MySQL
-        if connector not in ("mongodb", "ingres") and sample["kind"] != "key" and not is_tutorial:
-            record = {"topic": f"docs.{connector}", "partition": 0, "offset": number, "key": None, "value": value}
-            systems["samples_cassandra" if connector == "cassandra" else "samples"].append(record)
     _check_dialects(samples)
-    found = set()
-    notes: list[str] = []
+    systems = _documented(samples)
+    elsewhere = [sample for sample in samples if sample["kind"] == "key" or sample["connector"] == "mongodb"]
+    assert sum(map(len, systems.values())) + len(elsewhere) == len(samples) == 111
+    # Cassandra's page shows no key; the tutorial leaves out the connector, and its pages are not in the order of the events.
+    lakehouse.run("samples", systems["samples"], keys={"inventory.customers": ["id", "registration_date"]})
+    lakehouse.run("samples_mysql", systems["samples_mysql"], "mysql", servers="one")
+
+    refused = {"docs.spanner.Users/0/52": PARTIAL}  # "refuse NEW_VALUES/OLD_AND_NEW_VALUES in merge mode"
     for system, records in systems.items():
-        notes += lakehouse.run(system, records, servers="one").notes
-        counted = lakehouse.sql(f"select distinct source_table from monitoring.{system}__event_counts")
-        found |= {(system, table) for (table,) in counted}
-    tables = ["inventory.customers", "testDB.dbo.customers", "MYSCHEMA.CUSTOMERS", "commerce.customers", "DEBEZIUM.CUSTOMERS"]
-    tables += ["database.Users", "defaultdb.public.orders", "public.customers"]
-    assert [note for note in notes if "mydatabase.myschema.customers: columns 'id' and 'ID' differ in case only" in note]
-    assert found >= {("samples", table) for table in tables} | {("samples_cassandra", "inventory.customers")}
+        events = {f"{record['topic']}/0/{record['offset']}": record for record in records}
+        for declared in declared_tables(system, lakehouse.project / "models").values():
+            wanted: dict[str, Any] = {}
+            for row in lakehouse.rows(f"staging.stg_{system}__{declared.relation}", "_cdc_event_id"):
+                event = row["_cdc_event_id"]
+                record = events.pop(event)
+                payload = json.loads(record["value"])
+                payload = payload.get("payload", payload)
+                is_gone = payload["op"] in ("d", "t")
+                key = json.loads(record["key"])["payload"] if record["key"] else {}
+                image = payload.get("after") or payload.get("before") or key
+                wanted = {name: value["value"] if isinstance(value, dict) else value for name, value in image.items()}
+                if is_gone:
+                    wanted = {name: value for name, value in wanted.items() if name in declared.table.keys}
+                found = {name: value for name, value in row.items() if not name.startswith("_cdc_")}
+                assert found == dict.fromkeys(declared.table.columns) | wanted, event
+                assert (row["_cdc_op"], row["_cdc_reject_reason"]) == (payload["op"], refused.get(event)), event
+            if system == "samples" and declared.table.keys:  # each page has one row, and its events in their order
+                assert lakehouse.rows(f"samples.{declared.relation}") == ([] if is_gone else [wanted]), declared.relation
+        # Oracle's truncate is of a table that has no other event.
+        names = {"ddl": "ddl", "tx": "transaction", "m": "message", "TEST_TABLE": "change_without_model"}
+        others = Counter(names[record["topic"].split(".")[-1]] for record in events.values())
+        counted = f"select kind, sum(events) from monitoring.{system}__event_counts where source_table is null group by kind"
+        assert dict(lakehouse.sql(counted)) == others
+    sarah = {"id": 1005, "first_name": "Sarah", "last_name": "Thompson", "email": "kitt@acme.com"}
+    kenneth = {"id": 1006, "first_name": "Kenneth", "last_name": "Anderson", "email": "kander@acme.com"}
+    assert lakehouse.rows("samples_mysql.customers") == [sarah, kenneth]
 
     history = {}
     for record in systems["samples"]:

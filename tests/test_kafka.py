@@ -348,7 +348,7 @@ def test_records_deleted_while_they_are_read_are_told(
     assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
 
 
-def test_offsets_without_records_are_told_and_aborted_transactions_do_not_land(lakehouse: Lakehouse, broker: Broker) -> None:
+def test_offsets_without_records_are_told_and_only_committed_transactions_land(lakehouse: Lakehouse, broker: Broker) -> None:
     topic = "marks.public.orders"
     broker.create(topic)
     broker.produce(of("marks", created(10, id=1), created(11, id=2)), "transaction")
@@ -365,6 +365,52 @@ def test_offsets_without_records_are_told_and_aborted_transactions_do_not_land(l
     broker.produce(of("marks", created(15, id=6)), "transaction")
     assert lakehouse.land("marks", topics(broker, "marks.*")).batches == [2]
     assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
+
+    broker.produce(of("marks", created(16, id=7)), "begin")
+    broker.produce(of("marks", created(17, id=8)))
+    assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()  # what stands after an open one waits with it
+    broker.do("commit")
+    assert lakehouse.land("marks", topics(broker, "marks.*")).records == 2
+    assert [offset for _, _, offset in bronze(lakehouse, "marks")] == [0, 1, 5, 8, 10, 11]
+
+
+def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_lands_again(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("undone.public.orders")
+
+    def land(ids: list[int], *how: str, **options: Any) -> loader.Landed:
+        broker.produce(of("undone", *(created(number, id=number) for number in ids)), *how, **options)
+        landed: loader.Landed = lakehouse.land("undone", topics(broker, "undone.*"))
+        return landed
+
+    def current() -> int:
+        snapshot: int = lakehouse.sql("select snapshot_id from bronze.undone.refs")[0][0]
+        return snapshot
+
+    def roll_back(snapshot: int) -> None:
+        lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.undone', {snapshot})")
+
+    assert land([1]).batches == [1]
+    assert land([2], "transaction", abort=True).batches == []
+    empty = current()
+    assert land([3]).batches == [2]
+    roll_back(empty)
+    landed = land([4])
+    assert (landed.records, ["ends with batch 1, where 2 had landed" in note for note in landed.notes]) == (2, [True])
+
+    write = loader._write
+
+    def write_what_is_taken_back(*arguments: Any) -> None:
+        before = current()
+        write(*arguments)
+        roll_back(before)
+
+    monkeypatch.setattr(loader, "_write", write_what_is_taken_back)
+    land([5])
+    monkeypatch.setattr(loader, "_write", write)
+    land([6])
+    assert [offset for _, _, offset in bronze(lakehouse, "undone")] == [0, 3, 4, 5, 6]
 
 
 def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_its_start(

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lakehouse
+from conftest import REPOSITORY, Lakehouse
 from event_factory import created, deleted, event, truncated, updated
 
+EVENTS = REPOSITORY / "tests" / "events"
 HEADER = "system,topic,partition,from_offset,from_batch,epoch\n"
 
 
@@ -268,6 +269,34 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     assert len(failing(lakehouse, "unkeyed")) == 2
     rebuild(lakehouse, "unkeyed")
     assert lakehouse.resets("unkeyed") == told
+
+
+def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: Lakehouse, epochs: Any) -> None:
+    """A capture (`ferry`): a replica that lagged takes over, then its slot is made anew. Each time all rows are read anew."""
+    lines = (EVENTS / "ferry.jsonl").read_text().splitlines()
+    lost, replica, new_slot = (number for number, line in enumerate(lines) if r"\"snapshot\":\"first\"" in line)
+    records = [json.loads(line) for line in lines]
+
+    def missed() -> list[int]:
+        result = lakehouse.dbt("test", "--select", "ferry__sailings,test_name:no_row_missed_by_snapshot")
+        (query,) = [one.node.compiled_code for one in result.result if one.node.name.startswith("no_row_missed")]
+        return sorted(key for key, *_ in lakehouse.sql(query))
+
+    lakehouse.run("ferry", records[lost:replica])
+    assert lakehouse.resets("ferry") == {}  # the engine was killed: there are redeliveries
+    lakehouse.run("ferry", records[replica:new_slot])
+    ((first, last, _),) = lakehouse.resets("ferry")["public.sailings"].values()
+    assert replica <= first < last < new_slot
+    epochs(f"ferry,ferry.public.sailings,0,{replica},,1")
+    lakehouse.build_landed("ferry")
+    assert lakehouse.resets("ferry") == {}
+    assert missed() == [6, 7]  # the replica never had them
+    lakehouse.run("ferry", records[new_slot:])
+    assert lakehouse.resets("ferry") == {}
+    assert missed() == [4, 6, 7]  # and this one was deleted while there was no slot
+    lakehouse.sql("update silver.ferry__sailings set _cdc_is_deleted = true where sailing in (4, 6, 7)")
+    wanted = json.loads((EVENTS / "ferry.expected.json").read_text())["public.sailings"]["rows"]
+    assert lakehouse.printed("ferry.sailings", "sailing") == wanted
 
 
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:

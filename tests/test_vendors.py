@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Lakehouse, corpus, corpus_records
+from conftest import REPOSITORY, Lakehouse, check_events, corpus, corpus_records
 from event_factory import shuffled
 
 Record = dict[str, Any]
@@ -28,6 +28,11 @@ def as_text(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     return value
+
+
+def corpus_events(name: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = json.loads((corpus(name) / "expected.json").read_text(encoding="utf-8"))["per_event"]
+    return events
 
 
 def texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,6 +66,9 @@ def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse
     assert lakehouse.rejected("huawei_corpus") == []
     kinds = lakehouse.sql("select kind, sum(events) from monitoring.huawei_corpus__event_counts group by 1 order by 1")
     assert kinds == [("change", 10), ("heartbeat", 2)]
+    check_events(lakehouse, "huawei_corpus", corpus_events("vendor_huawei_cdl"), as_text)
+    types = {"count1": "bigint", "id": "int", "time1": "timestamp_ntz", "decimalNum": "string"}
+    assert dict(lakehouse.spark.table("huawei_corpus.ct_pg2hudi").dtypes) == types
 
     for part in shuffled(records, seed=3):
         lakehouse.run("huawei_shuffled", part)
@@ -87,9 +95,19 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     assert lakehouse.rows("lindorm_sample.customers") == corpus_rows("vendor_lindorm_sql", "lindorm.structure_sample")
     assert dict(lakehouse.spark.table("lindorm_sample.customers").dtypes) == {"id": "int", "name": "string"}
 
-    for part in shuffled(corpus_records(corpus("vendor_lindorm_hbase")), seed=3):
+    parts = shuffled(corpus_records(corpus("vendor_lindorm_hbase")), seed=3)
+    for part in parts:
         lakehouse.run("hbase_corpus", part)
     assert ordered(texts(lakehouse.rows("hbase_corpus.customers"))) == ordered(corpus_rows("vendor_lindorm_hbase"))
+    of_sample = [event for event in content["per_event"] if event["topic"] == sample[0]["topic"]]
+    check_events(lakehouse, "lindorm_corpus", [event for event in content["per_event"] if event not in of_sample])
+    check_events(lakehouse, "lindorm_sample", of_sample)
+    of_hbase = corpus_events("vendor_lindorm_hbase")
+    redelivered = {one["offset"] - 1000 for part in parts for one in part}
+    of_hbase += [{**event, "offset": event["offset"] + 1000} for event in of_hbase if event["offset"] in redelivered]
+    check_events(lakehouse, "hbase_corpus", of_hbase, as_text)
+    assert {kind for _, kind in lakehouse.spark.table("lindorm_corpus.customers").dtypes} == {"string"}
+    assert {kind for _, kind in lakehouse.spark.table("hbase_corpus.customers").dtypes} == {"binary"}
     for system in ("lindorm_corpus", "lindorm_sample", "hbase_corpus"):
         assert lakehouse.rejected(system) == []
 
@@ -420,6 +438,8 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
     )
     assert lakehouse.rows("tencent_pg.t", "id") == [row(1, "changed"), row(2, "read")]
     assert lakehouse.rejected("tencent_pg") == []
+    kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.tencent_pg__event_counts group by 1"))
+    assert kinds == {"change": 8, "message": 1}
 
     def mysql(offset: int, op: str, pos: int, before: Any, after: Any, badge: str | None, at: int = 1700000000000) -> Record:
         source = {"connector": "mysql", "name": "m", "ts_ms": at, "snapshot": False, "db": "d", "table": "t"}

@@ -3,7 +3,7 @@
     {{ return(envelope_capabilities({
         'not_from': ['mariadb', 'mysql', 'postgresql'],
         'op': _generic_op(),
-        'fields': ['transaction: struct<id: string>', 'isHeartbeat: string', 'op_type: string'],
+        'fields': ['transaction: struct<id: string>', 'isHeartbeat: string'],
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
         'table_by_topic': true,
         'left_out': 'placeholder',
@@ -12,10 +12,13 @@
 {%- endmacro %}
 
 
-{#- What the row was and is tells the operation where the event does not. Oracle GoldenGate's events, which tell it by `op_type`, are none of these. -#}
+{#-
+    What the row was and is tells the operation where the event has both and no operation. Oracle GoldenGate's events, which tell it by `op_type`,
+    are none of these.
+-#}
 {% macro _generic_op() -%}
     coalesce(lower(_event.payload.op), case
-        when _event.payload.op_type is not null then null
+        when not (array_intersect(array('before', 'after', 'op', 'op_type'), {{ _members() }}) <=> array('before', 'after')) then null
         when _event.payload.before is null and _event.payload.after is not null then 'c'
         when _event.payload.before is not null and _event.payload.after is null then 'd'
         when _event.payload.before is not null then 'u'

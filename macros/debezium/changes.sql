@@ -458,9 +458,14 @@ from judged
 
 {#- Whether a value has these members and no others but `further` ones. Asked of the few records that one of them tells of. -#}
 {% macro _has_members(members, further) -%}
+    size(array_except(array({{ _literals(members) }}), {{ _members() }})) = 0 and size(array_except({{ _members() }}, array({{ _literals(members + further) }}))) = 0
+{%- endmacro %}
+
+
+{#- The names of a value's members, also of those that are null. -#}
+{% macro _members() -%}
     {%- set is_wrapped = "value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
-    {%- set names = "json_object_keys(if(" ~ is_wrapped ~ ", get_json_object(value, '$.payload'), value))" -%}
-    size(array_except(array({{ _literals(members) }}), {{ names }})) = 0 and size(array_except({{ names }}, array({{ _literals(members + further) }}))) = 0
+    json_object_keys(if({{ is_wrapped }}, get_json_object(value, '$.payload'), value))
 {%- endmacro %}
 
 

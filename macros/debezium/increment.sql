@@ -118,7 +118,7 @@
         'has_snapshot': false,
         'is_of_topic': false,
         'merged_position': merged.position,
-        'counted': merged.counted,
+        'counted': merged.counted or stored.get('cdc.built-from', '').partition(' ')[2],
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'snapshot': snapshot,
@@ -268,15 +268,15 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 -#}
 {% macro newest_batch_of(source) -%}
     {%- if not source.routed_by -%}
-        {{ return(landed_batches(source.relation).last) }}
+        {{ return(landed_batches(source.bronze).last) }}
     {%- endif -%}
     {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
     {%- set stored = {} if routed else _silver_properties(source.relation) -%}
     {%- set declaration = declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
-    {%- set id = landed_batches(source.bronze).id -%}
-    {%- if not routed and (stored.get('cdc.declaration') != declaration or stored.get('cdc.bronze', id) != id) -%}
+    {%- do _check_bronze(source.bronze, stored) -%}
+    {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, or from another bronze, and is not in this run.\n'
+            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
             ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
@@ -313,8 +313,9 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 
 {#-
-    A table that is built anew would lose what only records told that were deleted since: that is refused. It has merged so many changes up to a
-    batch, of which none has gone; some may be rejected now. Where no snapshot tells how many, those of its first build count.
+    A table that is built anew would lose what only records told that were deleted since: that is refused. Each of its rows names the event that
+    decided it, which has to be there. Of what only older events told (values that later ones left out) there is the number: it has merged so many
+    changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
     Of a bronze that was made anew, whose batches are others, all count.
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
@@ -326,13 +327,29 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
     {%- set changes, rejected = counted.split(':') | map('int') -%}
     {%- set there = found[0] + [0, found[1] - rejected] | max -%}
     {%- if there < changes -%}
-        {%- do drop_new_changes() -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': it has to be built anew, but ' ~ bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged,\n'
-            ~ '  up to batch ' ~ batch ~ '. The rows of the others would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ '\n'
-            ~ '  version as of <snapshot> where …), take back what changed in the model, or drop the table to build it from what is left: drop table ' ~ this
-        ) }}
+        {%- do _refuse_to_build(bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged up to batch ' ~ batch, bronze) -%}
     {%- endif -%}
+    {%- if 'cdc.built-from' in stored -%}
+        {#- The event of an old key has a row of its own in staging, under the event's name with a mark. #}
+        {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
+        {%- set lost = run_query(
+            'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ replaced ~ ' where _cdc_event_id is not null) left anti join '
+            ~ '(select ' ~ event ~ ' as event from ' ~ new_changes_name() ~ ') using (event)'
+        ).rows[0] -%}
+        {%- if lost[0] -%}
+            {%- do _refuse_to_build(bronze ~ ' has not the events of ' ~ lost[0] ~ ' of its rows (' ~ lost[1] ~ ')', bronze) -%}
+        {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{% macro _refuse_to_build(reason, bronze) -%}
+    {%- do drop_new_changes() -%}
+    {{ exceptions.raise_compiler_error(
+        'model ' ~ model.name ~ ': it has to be built anew, but ' ~ reason ~ '.\n'
+        ~ '  What they told would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ ' version as of <snapshot> where …),\n'
+        ~ '  take back what changed in the text of its models (.sql), or drop the table to build it from what is left: drop table ' ~ this
+    ) }}
 {%- endmacro %}
 
 

@@ -63,7 +63,9 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
-            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.get('counted') or '0:0' }}',
+            {%- if bounds.counted is defined %}
+            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
+            {%- endif %}
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},

@@ -41,6 +41,7 @@ import org.apache.kafka.server.common.MetadataVersion;
 public class Broker {
 
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static Producer<byte[], byte[]> open; // in a transaction
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
@@ -115,6 +116,17 @@ public class Broker {
                     .all()
                     .get();
             case "produce" -> send(command, producer);
+            case "begin" -> {
+                open = new KafkaProducer<>(transactional);
+                open.initTransactions();
+                open.beginTransaction();
+                send(command, open);
+                open.flush();
+            }
+            case "commit" -> {
+                open.commitTransaction();
+                open.close();
+            }
             case "transaction" -> {
                 try (var one = new KafkaProducer<byte[], byte[]>(transactional)) {
                     one.initTransactions();

@@ -1,9 +1,10 @@
 """Capture the change events of real databases with a real Debezium engine.
 
-    python tests/capture/capture.py [--out tests/events] [--system shop|billing|seats]
+    python tests/capture/capture.py [--out tests/events] [--system shop|billing|seats|ferry]
 
 `shop` is a PostgreSQL 15 (records with schema blocks), `billing` a MariaDB 10.11 (records without, and with
-DDL records), `seats` a small PostgreSQL whose rows pass their keys on. For each the script
+DDL records), `seats` a small PostgreSQL whose rows pass their keys on, `ferry` one that is lost and replaced by a
+replica that lagged, and whose slot is dropped and made anew. For each the script
 starts a temporary server on the loopback interface, plays the chapters of `<system>.sql`, and runs the engine
 beside it. It kills the engine without warning while its offsets lag behind, in the first two twice and once
 inside a transaction, so that the capture holds redelivered events as real ones do. Everything is
@@ -33,12 +34,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from databases import CaptureError, Database, MariaDb, PostgreSql, program, wait_until
+from databases import CaptureError, Database, MariaDb, PostgreSql, Replica, program, wait_until
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_OUT = HERE.parent / "events"
@@ -167,6 +168,7 @@ def class_path(connector: str, folder: Path) -> str:
         maven,
         "--quiet",
         "--batch-mode",
+        "--strict-checksums",
         "--file",
         str(HERE / "pom.xml"),
         "dependency:build-classpath",
@@ -253,6 +255,50 @@ def capture_seats(folder: Path, kafka: str = "", between: Callable[[], None] = l
             database.execute(story["wednesday"])
             engine.wait_for(process, "wednesday")
         return engine.records(), database.tables()
+
+
+def capture_ferry(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
+    """A PostgreSQL that is lost, with what its replica does not have yet; and a slot that is dropped and made anew."""
+    story = chapters("ferry")
+    primary = PostgreSql(folder / "postgresql")
+    replica = Replica(folder / "replica", primary)
+    with ExitStack() as servers:
+        servers.enter_context(primary)
+        primary.execute(story["opening"])
+        settings = primary.connector("ferry") | converters(schemas=False) | {"extended.headers.enabled": "false"}
+        engine = Engine("ferry", "postgres", settings, folder / "engine-ferry", kafka, between)
+        with engine.running(AT_ONCE) as process:
+            engine.wait_for(process, r"\"snapshot\":\"last\"")
+        with engine.running(LAGGING) as process:
+            primary.execute(story["monday"])
+            engine.wait_for(process, "monday closed")
+            engine.kill(process)
+        servers.enter_context(replica)
+        replica.stop_following()
+        with engine.running(AT_ONCE) as process:
+            primary.execute(story["tuesday"])
+            engine.wait_for(process, "tuesday closed")
+        replica.promote()
+        snapshot_anew(engine, replica)
+        with engine.running(AT_ONCE) as process:
+            replica.execute(story["wednesday"])
+            engine.wait_for(process, "wednesday closed")
+        replica.execute("select pg_drop_replication_slot('ferry');")
+        replica.execute(story["thursday"])
+        snapshot_anew(engine, replica)
+        with engine.running(AT_ONCE) as process:
+            replica.execute(story["friday"])
+            engine.wait_for(process, "friday closed")
+        return engine.records(), replica.tables()
+
+
+def snapshot_anew(engine: Engine, database: PostgreSql) -> None:
+    """Begin with a database, and a slot, that the engine's offsets know nothing of."""
+    engine.settings |= {"database.port": str(database.port)}
+    (engine.folder / "offsets").unlink()
+    before = engine.written()
+    with engine.running(AT_ONCE) as process:
+        engine.wait_for(process, r"\"snapshot\":\"last\"", since=before)
 
 
 def first_days(engine: Engine, database: Database, story: dict[str, str], kill_at: str) -> None:
@@ -346,7 +392,7 @@ def write(out: Path, system: str, records: list[Record], tables: dict[str, Any])
         file.write("\n")
 
 
-CAPTURES = {"shop": capture_shop, "billing": capture_billing, "seats": capture_seats}
+CAPTURES = {"shop": capture_shop, "billing": capture_billing, "seats": capture_seats, "ferry": capture_ferry}
 
 
 def capture(system: str, out: Path) -> None:

@@ -155,6 +155,12 @@ class Database(ABC):
             return True
         return False
 
+    def kill(self) -> None:
+        """End the server with SIGKILL, as a lost machine would."""
+        assert self._server is not None
+        self._server.kill()
+        self._server.wait()
+
     def _stop(self) -> None:
         if self._server is None:
             return
@@ -307,6 +313,38 @@ class PostgreSql(Database):
         if self._server is not None and self._server.poll() is None:
             self._server.send_signal(signal.SIGINT)
         super()._stop()
+
+
+class Replica(PostgreSql):
+    """A server that follows another one, until it is promoted in its place."""
+
+    def __init__(self, folder: Path, primary: PostgreSql) -> None:
+        super().__init__(folder)
+        self._primary = primary
+        self.password = primary.password
+        self._basebackup = program("pg_basebackup", "postgresql-15", POSTGRESQL_PROGRAMS)
+
+    def stop_following(self) -> None:
+        """It has what the primary has written so far, and nothing of what comes."""
+        (written,) = self._primary.query("select to_json(pg_current_wal_lsn());")
+        behind = f"select pg_last_wal_replay_lsn() < '{written}';"
+        wait_until(lambda: self.execute(behind).strip() == "f", "the replica to have what the primary has")
+        self.execute("alter system set primary_conninfo = ''; select pg_reload_conf();")
+        wait_until(lambda: self.query("select count(*) from pg_stat_wal_receiver;") == [0], "the replica to stop following")
+
+    def promote(self) -> None:
+        self._primary.kill()
+        self.execute("select pg_promote();")
+
+    def _create(self) -> None:
+        source = ["--host", LOOPBACK, "--port", str(self._primary.port), "--username", self.user]
+        options = ["--pgdata", str(self.folder), "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"]
+        self._run([self._basebackup, *source, *options])
+        self.folder.chmod(0o700)
+
+    def _identity(self) -> dict[str, Any]:
+        identity = super()._identity()
+        return identity | {"env": identity["env"] | {"PGPASSWORD": self.password}}
 
 
 class MariaDb(Database):
