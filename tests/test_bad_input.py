@@ -388,6 +388,7 @@ def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
             lakehouse.spark.sql("delete from bronze.overtaken__files where batch = 1")
         return found
 
+    loader.create_bronze(lakehouse.spark, "overtaken")  # which looks too, while nobody else may
     monkeypatch.setattr(loader, "_table_state", look_before_the_others)
     landed = land(lakehouse, "overtaken", path)
     assert (landed.batches, landed.notes) == ([], [])
