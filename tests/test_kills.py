@@ -252,15 +252,6 @@ class Story:
             subprocess.run(["rm", "-r", str(path)], check=True)
 
 
-def finish(story: Story, command: Command) -> None:
-    """The run after the one that died, and the parts that had not come yet."""
-    assert story.run_again(command), command.told
-    story.check(command)
-    while story.done < len(story.lines):
-        assert story.run(command), command.told
-        story.check(command)
-
-
 def new_checkout(folder: Path) -> Checkout:
     """A checkout whose dbt has as many threads as the environment says."""
     checkout = Checkout(folder)
@@ -419,7 +410,8 @@ def test_ctrl_c_ends_a_run_and_its_spark_while_it_lands_and_while_it_builds(comm
         assert command.status == 130, command.told
         assert command.told.endswith("Stopped. What has landed stays; the next run goes on after it.\n")
         assert not re.search("Traceback|Error", command.told), command.told
-    finish(story, command)
+    assert story.run_again(command), command.told
+    story.check(command)
     story.forget(command.checkout)
 
 
@@ -497,7 +489,8 @@ def test_a_run_without_enough_memory_says_so_and_the_next_one_does_the_rest(comm
     assert story.run_again(small) is False
     assert told_of(small) == [NO_MEMORY] and " 0 new records" in small.told, small.told
     small.stop()
-    finish(story, command)
+    assert story.run_again(command), command.told
+    story.check(command)
     story.forget(command.checkout)
 
 
