@@ -428,8 +428,10 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     """
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
-    images = ("$.after", "$.payload.after", "$.payload.data", "$.payload")
-    image = "coalesce({}, value)".format(", ".join(f"get_json_object(value, '{path}')" for path in images))
+    is_cdl = "contains(value, '\"DATA_STORE\"') and contains(value, '\"OPERATION\"')"  # elsewhere `data` may be a column
+    data = f"if({is_cdl}, coalesce(get_json_object(value, '$.data'), get_json_object(value, '$.payload.data')), null)"
+    images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
+    image = f"coalesce({data}, {images}, value)"
     shape = f"xxhash64(if(has_schema, head, cast(json_object_keys({image}) as string)), to_json({SOURCE}), {key_shape})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"

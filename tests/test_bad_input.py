@@ -890,7 +890,7 @@ def test_a_column_is_found_wherever_it_first_comes(lakehouse: Lakehouse, monkeyp
 def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A router gives the events of two tables one topic, and both have the same columns; flattened rows have no image."""
+    """A router gives the events of two tables one topic and shape; flattened rows have no image, Huawei's `data`."""
     from scripts import scaffold
 
     monkeypatch.setattr(scaffold, "SAMPLE_ROWS", 2)
@@ -904,6 +904,16 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     places = [{"topic": "flat", "partition": 0, "offset": row["id"], "key": json.dumps({"id": row["id"]})} for row in rows]
     lakehouse.run("alike_rows", [{**place, "value": json.dumps(row)} for place, row in zip(places, rows, strict=True)])
     assert lakehouse.rows("alike_rows.flat")[-1] == {"id": 6, "note": "a", "colour": "red"}
+
+    told = {"DATA_STORE": "POSTGRESQL", "SEG_OWNER": "s", "TABLE_NAME": "t", "OPERATION": "INSERT", "message_version": "1.0"}
+    images = [{"id": number, "note": "a"} for number in range(1, 7)]
+    images[-1]["colour"] = "red"
+    values = [
+        {**told, "transaction": {"properties": [{"name": "lsn", "value": number}]}, "unique": {"id": number}, "data": image}
+        for number, image in enumerate(images, 1)
+    ]
+    lakehouse.run("alike_cdl", [{**place, "value": json.dumps(value)} for place, value in zip(places, values, strict=True)])
+    assert lakehouse.rows("alike_cdl.t")[-1] == images[-1]
 
 
 # Keys and connectors
