@@ -17,10 +17,7 @@
     ))) as _key_payload, _key_text
     lateral view inline(array(if(
         {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null,
-        named_struct(
-            'touched', array_union(coalesce(json_object_keys({{ c.field_update.set }}), array()), {{ c.field_update.removed }}),
-            'patches', {{ _patches_of_update(c) }}
-        ),
+        {{ let(_parsed_members(c.field_update.set), 'fields', _touched_and_patches(c, 'fields')) }},
         named_struct(
             'touched', cast(null as array<string>),
             'patches', cast(null as array<struct<path: array<string>, size: int, value: string>>)
@@ -114,13 +111,25 @@
 {%- endmacro %}
 
 
-{#- What an update did, in the order in which it is applied: arrays are cut before fields are set. -#}
-{% macro _patches_of_update(c) -%}
-    concat(
-        transform({{ c.field_update.truncated }}, t -> struct(split(t.field, '[.]') as path, coalesce(t.size, -1) as size, cast(null as string) as value)),
-        transform({{ c.field_update.removed }}, f -> struct(split(f, '[.]') as path, cast(null as int) as size, cast(null as string) as value)),
-        transform({{ _parsed_members(c.field_update.set) }}, m -> struct(split(m.name, '[.]') as path, cast(null as int) as size, m.text as value))
+{#-
+    The fields that an update sets or removes, and what it did, in the order in which it is applied: arrays are cut before fields are set.
+    `fields` are the members of what it sets, NULL where that is no JSON.
+-#}
+{% macro _touched_and_patches(c, fields) -%}
+    named_struct(
+        'touched', array_union(coalesce({{ fields }}.name, array()), {{ c.field_update.removed }}),
+        'patches', concat(
+            transform({{ c.field_update.truncated }}, t -> struct({{ _steps('t.field') }} as path, coalesce(t.size, -1) as size, cast(null as string) as value)),
+            transform({{ c.field_update.removed }}, f -> struct({{ _steps('f') }} as path, cast(null as int) as size, cast(null as string) as value)),
+            transform({{ fields }}, f -> struct({{ _steps('f.name') }} as path, cast(null as int) as size, f.text as value))
+        )
     )
+{%- endmacro %}
+
+
+{#- The steps of a path of fields; most have one. -#}
+{% macro _steps(path) -%}
+    case when contains({{ path }}, '.') then split({{ path }}, '\\.') when {{ path }} is not null then array({{ path }}) end
 {%- endmacro %}
 
 
@@ -164,15 +173,22 @@
 
 {#-
     Patches without those that a later one of the same or a larger part undoes, in their order. What is left is the same whatever
-    was merged with what before.
+    was merged with what before. From the last one on, each is kept unless one that is kept wrote it, or what it is a part of.
 -#}
 {% macro pruned_patches(patches) -%}
-    {%- set is_undone -%}
-        slice(q.path, 1, size(p.path)) = p.path and (p.size is null or coalesce(q.size >= p.size, false) and size(q.path) = size(p.path))
-    {%- endset -%}
     aggregate(
-        array_sort({{ patches }}), cast(array() as {{ patches_type() }}),
-        (known, p) -> concat(filter(known, q -> not ({{ is_undone }})), array(p))
+        reverse(array_sort({{ patches }})),
+        struct(cast(array() as {{ patches_type() }}) as kept, cast(array() as array<array<string>>) as written),
+        (known, p) -> if(
+            exists(sequence(0, size(p.path)), n -> array_contains(known.written, slice(p.path, 1, n)))
+                or p.size is not null and exists(known.kept, q -> q.path = p.path and q.size <= p.size),
+            known,
+            struct(
+                concat(array(p), known.kept) as kept,
+                if(p.size is null, concat(known.written, array(p.path)), known.written) as written
+            )
+        ),
+        known -> known.kept
     )
 {%- endmacro %}
 
@@ -183,11 +199,38 @@
 
     For each patch, the values along its path are looked up on the way down (`d`), and on the way up each is written with the new
     value of the one inside it (`c`, NULL of a field that is gone). An object that was not there was: what made it is not known, or pruned.
+    Where all patches set or remove fields of the object itself, as most do, its members are read and written once.
 
     Source: MongoDB manual, "Update Events", updateDescription.
 -#}
 {% macro patched_value(patches) -%}
-    aggregate({{ patches }}, cast(null as string), (doc, p) -> {{ let(_along_path('doc', 'p.path'), 'd', _written_back('d', 'p')) }})
+    {%- set later = 'slice(ps, 2, size(ps))' -%}
+    {%- set of_fields -%}
+        '{' || array_join(transform(
+            aggregate({{ later }}, {{ _json_members('ps[0].value') }}, (fields, p) -> {{ _with_field('fields', 'p') }}),
+            m -> {{ _json_text('m.name') }} || ':' || m.text
+        ), ',') || '}'
+    {%- endset -%}
+    {%- set of_parts -%}
+        aggregate({{ later }}, ps[0].value, (doc, p) -> {{ let(_along_path('doc', 'p.path'), 'd', _written_back('d', 'p')) }})
+    {%- endset -%}
+    {%- set is_of_fields -%}
+        size(ps) > 1 and not coalesce(startswith(ps[0].value, '['), false) and forall({{ later }}, p -> size(p.path) = 1 and p.size is null)
+    {%- endset -%}
+    {{ let(patches, 'ps', 'if(' ~ is_of_fields ~ ', ' ~ of_fields ~ ', ' ~ of_parts ~ ')') }}
+{%- endmacro %}
+
+
+{#- The members of an object with the one that a patch sets, or without the one that it removes. -#}
+{% macro _with_field(members, patch) -%}
+    {%- set name, text = patch ~ '.path[0]', patch ~ '.value' -%}
+    concat(
+        transform(
+            filter({{ members }}, m -> m.name <> {{ name }} or {{ text }} is not null),
+            m -> if(m.name = {{ name }}, struct(m.name as name, {{ text }} as text), m)
+        ),
+        if({{ text }} is null or exists({{ members }}, m -> m.name = {{ name }}), array(), array(struct({{ name }} as name, {{ text }} as text)))
+    )
 {%- endmacro %}
 
 
@@ -273,12 +316,17 @@
 
 {#- The JSON text of a value that was read as text, which keeps 2.0 apart from 2, and as variant, which tells texts from others. -#}
 {% macro _json_of(text, variant) -%}
-    {{ let('to_json(' ~ variant ~ ')', 'v', "if(startswith(v, '\"'), v, coalesce(" ~ text ~ ", 'null'))") }}
+    if(schema_of_variant({{ variant }}) = 'STRING', {{ _json_text(text) }}, coalesce({{ text }}, 'null'))
 {%- endmacro %}
 
 
+{#- A text as JSON. Spark's own writer costs much for a short one. -#}
 {% macro _json_text(text) -%}
-    {{ let('to_json(array(' ~ text ~ '))', 't', 'substr(t, 2, length(t) - 2)') }}
+    if(
+        {{ text }} rlike '["\\\\\\x00-\\x1f]',
+        {{ let('to_json(array(' ~ text ~ '))', 't', 'substr(t, 2, length(t) - 2)') }},
+        '"' || {{ text }} || '"'
+    )
 {%- endmacro %}
 
 

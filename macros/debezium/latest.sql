@@ -21,7 +21,7 @@
 select
     {%- for name in columns %}
     {%- if name in new.patched %}
-    {{ patched_value(pruned_patches(written_patches('_cdc_state', name, '_cdc_done'))) }} as {{ quoted(name) }},
+    {{ patched_value(_patches_column(name, columns)) }} as {{ quoted(name) }},
     {%- else %}
     {{ quoted(name) if name in keys else '_cdc_state.' ~ quoted(name) ~ ' as ' ~ quoted(name) }},
     {%- endif %}
@@ -38,7 +38,7 @@ select
     _cdc_state._cdc_held as _cdc_held
     {%- if new.patched %},
     {%- set patches = [] -%}
-    {%- for name in new.patched -%} {%- do patches.append(pruned_patches(written_patches('_cdc_state', name, '_cdc_done'))) -%} {%- endfor %}
+    {%- for name in new.patched -%} {%- do patches.append(_patches_column(name, columns)) -%} {%- endfor %}
     {{ patches_of_row(patches) }} as _cdc_patches
     {%- elif new.is_of_documents %},
     cast(null as {{ patches_type() }}) as _cdc_patches
@@ -53,6 +53,15 @@ select
     cast(null as {{ _moves_type() }}) as _cdc_moves
     {%- endif %}
 from (
+    {%- if new.patched %}
+    {#- A column's patches are read twice above, and sorted out once here. #}
+    select
+        *
+        {%- for name in new.patched %},
+        {{ pruned_patches(written_patches('_cdc_state', name, '_cdc_done')) }} as {{ _patches_column(name, columns) }}
+        {%- endfor %}
+    from (
+    {%- endif %}
     {%- if new.is_moved %}
     select
         *,
@@ -121,8 +130,16 @@ from (
     {%- if new.is_moved %}
     ) as moves
     {%- endif %}
+    {%- if new.patched %}
+    ) as unpatched
+    {%- endif %}
 ) as states
 
+{%- endmacro %}
+
+
+{% macro _patches_column(name, columns) -%}
+    {{ return('_cdc_patches_' ~ columns.index(name)) }}
 {%- endmacro %}
 
 
