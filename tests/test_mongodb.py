@@ -455,7 +455,11 @@ class Document:
             }
         if kind == "array":
             return [self.value(depth + 1) for _ in range(self.random.randint(0, 4))]
-        return {"number": self.random.choice([0, -5, 2**60, 0.5]), "text": self.random.choice(["", '"{', "x"]), "null": None}[kind]
+        return {
+            "number": self.random.choice([0, -5, 2**60, 0.5]),
+            "text": self.random.choice(["", '"{', "x", "\\\n\x01é"]),
+            "null": None,
+        }[kind]
 
     def step(self) -> dict[str, Any] | None:
         """Change some places, no place inside another that was changed, and return the update's description."""
