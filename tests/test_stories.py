@@ -515,6 +515,18 @@ def test_batches_that_were_taken_back_without_a_trace_stay_in_the_tables(lakehou
     assert any("has 3 of the 5 changes" in str(node.message) for node in result.result)
 
 
+def test_table_whose_snapshots_were_expired_counts_no_change_twice(lakehouse: Lakehouse) -> None:
+    """What it reads again, as none of its rows is of the batch that it was built from last, it had counted."""
+    lakehouse.land("expired", [updated(30, id=1, note="c")])
+    lakehouse.run("expired", [created(10, id=1, note="a"), updated(20, id=1, note="b")])
+    silver = "silver.expired__orders"
+    lakehouse.spark.sql(f"call system.rewrite_data_files(table => '{silver}', options => map('rewrite-all', 'true'))")
+    lakehouse.spark.sql(f"call system.expire_snapshots(table => '{silver}', older_than => current_timestamp())")
+    lakehouse.run("expired", [created(40, id=2, note="d")])
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "expired__orders").success
+    assert [row["note"] for row in live(lakehouse, "expired")] == ["c", "d"]
+
+
 def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lakehouse) -> None:
     records = [event("c", 10, {"id": 1, "note": "a"}), event("c", 11, {"id": 1, "note": "a"})]
     for record in records:

@@ -89,6 +89,8 @@
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false} -%} {%- endif -%}
     {%- set above = merged.batch -%}
+    {#- Of a table whose snapshots are gone: what it was built from, unless some of that is read, and would be counted, again. #}
+    {%- set built_from, _, counted_then = stored.get('cdc.built-from', '').partition(' ') -%}
     {%- set up_to = newest_batch_of(source) -%}
     {%- set bounds = {
         'keys': keys,
@@ -118,7 +120,7 @@
         'has_snapshot': false,
         'is_of_topic': false,
         'merged_position': merged.position,
-        'counted': merged.counted or stored.get('cdc.built-from', '').partition(' ')[2],
+        'counted': merged.counted or (counted_then if above >= built_from | int else ''),
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'snapshot': snapshot,
