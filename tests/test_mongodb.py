@@ -437,6 +437,13 @@ def test_a_document_is_kept_as_it_is_until_an_update_changes_it(lakehouse: Lakeh
     assert lakehouse.sql("select document, z from whole.whole") == [
         ('{"_id":1,"a":{"$numberLong":"2"},"b":{"c.d":2},"e":[[1,2]],"w":2,"t":"say \\"ü\\"","document":5}', None)
     ]
+    events.add("u", 1, None, sets(truncated=[{"field": "e", "size": 0}]))
+    lakehouse.run("whole", events.records[4:])
+    assert lakehouse.sql("select get_json_object(document, '$.e') from whole.whole") == [("[]",)]
+    cuts = "transform(filter(_cdc_patches, p -> p.size is not null), p -> concat_ws('.', p.name, p.path) || '=' || p.size)"
+    assert lakehouse.sql(f"select {cuts} from silver.whole__whole") == [
+        (["e.0=2", "e=0", "document.e.0=2", "document.e=0"],)
+    ]  # of cuts of one array, the last
     assert lakehouse.rejected("whole") == []
 
 
@@ -457,7 +464,7 @@ class Document:
             return [self.value(depth + 1) for _ in range(self.random.randint(0, 4))]
         return {
             "number": self.random.choice([0, -5, 2**60, 0.5]),
-            "text": self.random.choice(["", '"{', "x", "\\\n\x01é"]),
+            "text": self.random.choice(["", '"{', "x", "\\", "\n\x01é"]),
             "null": None,
         }[kind]
 
