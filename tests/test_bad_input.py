@@ -753,7 +753,7 @@ TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
 
 def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, capfd: pytest.CaptureFixture[str]) -> None:
     """Not of good rows, of rejected records, of lines that are no records, of keys, nor where a log starts over."""
-    secret = "canary-7b41"
+    secret = "marked-7b41"
     wrong = created(14, id="k5", note=secret, amount="x")
     wrong["value"] = wrong["value"].replace('"amount": "x"', f'"amount": {{"{secret}": 1}}')
     broken = created(15, id="k6", note=secret)
@@ -763,26 +763,26 @@ def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, ca
     later = [updated(10, id=f"k0-{secret}", note=f"{secret} again", amount=2), deleted(11, id=f"k1-{secret}")]
     for number, record in enumerate([*rows, broken, flat, *later, wrong]):
         record["offset"] = number
-    lakehouse.run("canary", [*rows, broken, flat])
-    lines = lakehouse.project / "events" / "canary.jsonl"
+    lakehouse.run("spilled", [*rows, broken, flat])
+    lines = lakehouse.project / "events" / "spilled.jsonl"
     lines.write_text(f'{secret}\n["{secret}"]\n')
-    lakehouse.run("canary", lines)
-    lakehouse.run("canary", [*later, wrong])
+    lakehouse.run("spilled", lines)
+    lakehouse.run("spilled", [*later, wrong])
 
-    assert lakehouse.sql("select count(*) from canary.orders where note = 'canary-7b41'") == [(4,)]
-    assert lakehouse.resets("canary") == {"public.orders": {"shop.public.orders/0": [6, 7, 2]}}
-    found = sorted({reason for _, reason in lakehouse.rejected("canary")})
+    assert lakehouse.sql("select count(*) from spilled.orders where note = 'marked-7b41'") == [(4,)]
+    assert lakehouse.resets("spilled") == {"public.orders": {"shop.public.orders/0": [6, 7, 2]}}
+    found = sorted({reason for _, reason in lakehouse.rejected("spilled")})
     assert found == ["invalid_json", "not_an_envelope", "not_an_object", "value_of_wrong_type"]
     said = [*lakehouse.said]
-    tests = ["test", "--select", "path:models/silver/canary", "canary__event_counts"]
+    tests = ["test", "--select", "path:models/silver/spilled", "spilled__event_counts"]
     assert lakehouse._run._dbt(tests, said.append) == 2  # the reset, and the rejected records
-    assert lakehouse._run._dbt(["run", "--full-refresh", "--select", "canary__orders"], said.append) == 0
+    assert lakehouse._run._dbt(["run", "--full-refresh", "--select", "spilled__orders"], said.append) == 0
     assert lakehouse.dbt("docs", "generate").success
     said += capfd.readouterr()
     assert secret not in "\n".join(said)
     data = {lakehouse.project / "events", lakehouse.project / "lakehouse" / "warehouse"}
     files = [path for path in lakehouse.project.rglob("*") if path.is_file() and not data & set(path.parents)]
-    assert {"dbt.log", "spark.log", "manifest.json", "catalog.json", "canary__orders.sql"} <= {path.name for path in files}
+    assert {"dbt.log", "spark.log", "manifest.json", "catalog.json", "spilled__orders.sql"} <= {path.name for path in files}
     assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
 
 
