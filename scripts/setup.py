@@ -69,6 +69,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         for jar in (Path(ivy) / "jars").glob("*.jar"):
             shutil.copy(jar, folder / jar.name)
+    (folder / "classes.jsa").unlink(missing_ok=True)  # the archive is of the jars that were there
     wrong = missing(folder, lock)
     if wrong:
         told = next((line for line in done.stderr.splitlines() if "not found" in line or "rror" in line), "")
