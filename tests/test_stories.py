@@ -527,6 +527,36 @@ def test_table_whose_snapshots_were_expired_counts_no_change_twice(lakehouse: La
     assert [row["note"] for row in live(lakehouse, "expired")] == ["c", "d"]
 
 
+def test_table_that_was_rolled_back_merges_again_what_it_lacks(lakehouse: Lakehouse) -> None:
+    """What it has merged the commits before its present one tell, of which the last are another tool's."""
+
+    def snapshot() -> Any:
+        return lakehouse.sql("select snapshot_id from silver.rolledback__orders.refs")[0][0]
+
+    def compact() -> None:
+        before = snapshot()
+        for _ in range(2):
+            lakehouse.spark.sql(
+                "call system.rewrite_data_files(table => 'silver.rolledback__orders', options => map('rewrite-all', 'true'))"
+            )
+        assert snapshot() != before
+
+    lakehouse.run("rolledback", [created(10, id=1, note="a")])
+    then = snapshot()
+    lakehouse.run("rolledback", [updated(20, id=1, note="b"), created(21, id=2, note="b")])
+    compact()
+    merged = snapshot()
+    assert lakehouse.dbt("run", "--select", "rolledback__orders").success
+    assert snapshot() == merged
+    lakehouse.run("rolledback", [updated(30, id=2, note="c")])
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('silver.rolledback__orders', {then})")
+    compact()
+    lakehouse.run("rolledback", [created(40, id=3, note="d")])
+    assert [row["note"] for row in live(lakehouse, "rolledback")] == ["b", "c", "d"]
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "rolledback__orders").success
+    assert [row["note"] for row in live(lakehouse, "rolledback")] == ["b", "c", "d"]
+
+
 def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lakehouse) -> None:
     records = [event("c", 10, {"id": 1, "note": "a"}), event("c", 11, {"id": 1, "note": "a"})]
     for record in records:

@@ -90,8 +90,8 @@ from told
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
     {%- set is_new = stored.get('cdc.declaration') != declaration -%}
-    {%- set snapshot = none if is_new else current_snapshot(existing) -%}
-    {%- set above = 0 if is_new else merged_up_to(existing, 'batch').batch -%}
+    {%- set snapshot = none if is_new else stored['current-snapshot-id'] -%}
+    {%- set above = 0 if is_new else merged_up_to(existing, 'batch', stored).batch -%}
     {%- do _check_bronze(events, stored) -%}
     {%- set up_to = landed_batches(events).last -%}
     {%- set bounds = {

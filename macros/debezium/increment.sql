@@ -62,6 +62,7 @@
     - lowest: the least place in the log of the new changes and truncates,
     - places, batches: their partitions or files, and their batches, two where there are more,
     - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
+    - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
@@ -70,10 +71,9 @@
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
-    {#- In this order: what another run commits meanwhile is read again, and not taken for merged with an older truncate. #}
-    {%- set snapshot = current_snapshot(existing) if existing and not keys else none -%}
-    {%- set merged = merged_up_to(existing, '_cdc_batch') if existing else {} -%}
     {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set snapshot = stored['current-snapshot-id'] if existing and not keys else none -%}
+    {%- set merged = merged_up_to(existing, '_cdc_batch', stored) if existing else {} -%}
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
@@ -119,6 +119,7 @@
         'batches': [],
         'has_snapshot': false,
         'is_of_topic': false,
+        'is_in_order': true,
         'merged_position': merged.position,
         'counted': merged.counted or (counted_then if above >= built_from | int else ''),
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
@@ -150,15 +151,19 @@
         'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key) from ' ~ bounds.changes
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
+    {%- set asks_order = bounds.is_log and bounds.get('keys') -%}
     {%- set further = [
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
         'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')', 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
+        'count_if(_cdc_is_below)' if asks_order else '0', _is_old_half(),
     ] -%}
-    {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '))) -%}
+    {%- set changes = '(' ~ _with_order(new_changes_name(), bounds.get('keys')) ~ ')' if asks_order else new_changes_name() -%}
+    {%- set found = run_query(count_changes_sql(changes, ', ' ~ further | join(', '), with_old_halves=true)) -%}
     {%- set newest = [] -%}
-    {%- for row in found.rows -%}
+    {%- for row in found.rows if row[17] -%} {%- do bounds.update({'is_in_order': false}) -%} {%- endfor -%}
+    {%- for row in found.rows if not row[18] -%}
         {%- do bounds.counts.append(row.values()[:6] | list) -%}
         {%- if row[1] == 'truncate' and row[6] > bounds.truncated_at -%}
             {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
@@ -201,8 +206,11 @@
 {%- endmacro %}
 
 
-{#- How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. -#}
-{% macro count_changes_sql(relation, further='', condition='true') -%}
+{#-
+    How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. The old half of
+    a change of key is no record; `with_old_halves` they are counted too, in rows of their own.
+-#}
+{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false) -%}
 select
     _cdc_batch as batch,
     _cdc_kind as kind,
@@ -212,8 +220,13 @@ select
     cast(max(_cdc_changed_at) as string) as newest_change_at
     {{- further }}
 from {{ relation }}
-where _cdc_kind <> 'other_table' and not endswith(coalesce(_cdc_event_id, ''), '#before') and {{ condition }}
-group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
+where _cdc_kind <> 'other_table' and {{ condition }} {{- ' and not ' ~ _is_old_half() if not with_old_halves }}
+group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_half() if with_old_halves }}
+{%- endmacro %}
+
+
+{% macro _is_old_half() -%}
+    {{ return("endswith(coalesce(_cdc_event_id, ''), '#before')") }}
 {%- endmacro %}
 
 
@@ -282,7 +295,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
             ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch').batch) }}
+    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
 {%- endmacro %}
 
 
@@ -323,7 +336,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
     {%- set stored = _silver_properties(replaced) if replaced and not replaced.is_view else {} -%}
-    {%- set merged = merged_up_to(replaced, '_cdc_batch') if 'cdc.built-from' in stored else {} -%}
+    {%- set merged = merged_up_to(replaced, '_cdc_batch', stored) if 'cdc.built-from' in stored else {} -%}
     {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
     {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
@@ -429,24 +442,44 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 
 {#-
     What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
-    records, as `<number>:<number>`, which only silver has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the merge as a property of its snapshot; after a rollback the snapshots that it took
-    back do not count. Where no snapshot is left that tells (expiry, a commit of another tool) the greatest ones in the table
-    count: they may be lower, and reading an event again changes nothing.
+    records, as `<number>:<number>`, which only silver has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the
+    merge as a property of its snapshot. What is told is of the snapshot that `properties` are of, the table's, whatever is committed meanwhile: of it or of the
+    last one before it that tells, as commits of other tools do not; snapshots that a rollback took back are none of these. Where no snapshot is left
+    that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
 -#}
-{% macro merged_up_to(relation, batch) -%}
-    {%- set property = batch_property(relation) -%}
-    {%- set stored = run_query(
-        "select max_by(summary['" ~ property ~ "'], committed_at) from " ~ relation ~ ".snapshots"
-        ~ " where summary['" ~ property ~ "'] is not null and snapshot_id in"
-        ~ " (select snapshot_id from " ~ relation ~ ".history where is_current_ancestor)"
-    ).rows[0][0] -%}
+{% macro merged_up_to(relation, batch, properties) -%}
+    {%- set head = properties['current-snapshot-id'] -%}
+    {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
+    {%- set of_head = run_query('select ' ~ told ~ ' from ' ~ relation ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
+    {%- set stored = of_head[0][0] if of_head else none -%}
+    {%- if stored is none and of_head -%}
+        {%- set stored = _told_before(head, run_query(
+            'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation ~ '.snapshots'
+        ).rows) -%}
+    {%- endif -%}
     {%- if stored is none -%}
         {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
-        {%- set greatest = run_query('select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation).rows[0] -%}
+        {%- set of_rows = 'select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation ~ ' version as of ' ~ head -%}
+        {%- set greatest = run_query(of_rows).rows[0] if of_head else [none, none] -%}
         {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', ''] -%}
     {{ return({'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts}) }}
+{%- endmacro %}
+
+
+{#- What the nearest snapshot before `head` tells that tells anything; `snapshots` are rows of id, parent and what is told. -#}
+{% macro _told_before(head, snapshots) -%}
+    {%- set by_id = {} -%}
+    {%- for id, parent, told in snapshots -%} {%- do by_id.update({id: [parent, told]}) -%} {%- endfor -%}
+    {%- set at = namespace(id=head, told=none) -%}
+    {%- for _ in by_id -%}
+        {%- if at.told is none and at.id in by_id -%}
+            {%- set at.told = by_id[at.id][1] -%}
+            {%- set at.id = by_id[at.id][0] -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(at.told) }}
 {%- endmacro %}
 
 

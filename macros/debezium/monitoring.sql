@@ -179,7 +179,7 @@ group by batch, source_table, kind, op, reject_reason
         'unrouted': [],
         'named': [],
         'is_new': existing is none,
-        'above': merged_up_to(existing, 'batch').batch if existing else 0,
+        'above': merged_up_to(existing, 'batch', stored).batch if existing else 0,
         'up_to': landed_batches(events).last,
         'known': [],
         'rebuilt': [],

@@ -17,7 +17,7 @@
     {%- if not below -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
-    {%- set ids = run_query('select distinct _cdc_event_id from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
+    {%- set ids = run_query('select _cdc_event_id from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
     {%- if not ids -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
@@ -49,7 +49,7 @@
     {%- set between = _between_places(bounds, new) if keys else 'places' -%}
     {%- set truncates = "new._cdc_kind = 'truncate'" -%}
     {%- if keys -%}
-        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) -%}
+        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated or not bounds.is_in_order -%}
         {%- do parts.append(_below_in_several(keys, dated, new, found)) if between -%}
     {%- endif -%}
     {%- do others.append([new, truncates]) if bounds.is_truncated and between -%}
@@ -74,6 +74,19 @@
         ) -%}
     {%- endfor -%}
     {{ return(parts | join('\nunion all\n')) }}
+{%- endmacro %}
+
+
+{#- Changes with `_cdc_is_below`: whether one of the same key stands before it in its partition or file that lies above it. -#}
+{% macro _with_order(changes, keys) -%}
+select
+    *,
+    _cdc_log < max(_cdc_log) over (
+        {#- A record that is no change is in a partition by itself: there may be many, and none has a key. #}
+        partition by {{ _quoted_list(keys) }}, _cdc_place, _cdc_epoch, if(_cdc_kind in ('change', 'truncate'), null, _cdc_event_id)
+        order by _cdc_number rows between unbounded preceding and 1 preceding
+    ) as _cdc_is_below
+from ({{ _in_place(changes, 'true', true) }}) as placed
 {%- endmacro %}
 
 
