@@ -317,16 +317,16 @@ def test_what_cannot_be_run_is_one_line_that_names_it(
     damaged = bytearray(gzip.compress(random.Random(1).randbytes(900)))
     damaged[300] ^= 255
     (tmp_path / "damaged.jsonl.gz").write_bytes(damaged)
-    for name, value in {"EVENTS": "{folder}/good.jsonl", "SYSTEM": "refused", **given}.items():
+    for name, value in {"EVENTS": "{folder}/good.jsonl", "SYSTEM": "unrunnable", **given}.items():
         monkeypatch.setenv(name, value.format(folder=tmp_path))
 
     assert lakehouse._run.main() == 1
     errors = capsys.readouterr().err.strip().splitlines()
     assert len(errors) == 1 and errors[0].startswith("Error: " + told.format(folder=tmp_path)), errors
-    models = [path for path in (lakehouse.project / "models").rglob("*") if "refused" in path.parts]
+    models = [path for path in (lakehouse.project / "models").rglob("*") if "unrunnable" in path.parts]
     assert models == []
-    if "EVENTS" in given and (lakehouse.project / "lakehouse" / "warehouse" / "bronze" / "refused").exists():
-        assert bronze(lakehouse, "refused", "value") in ([], [created(10, id=1)["value"]])
+    if "EVENTS" in given and (lakehouse.project / "lakehouse" / "warehouse" / "bronze" / "unrunnable").exists():
+        assert bronze(lakehouse, "unrunnable", "value") in ([], [created(10, id=1)["value"]])
 
 
 def test_an_empty_file_is_told_and_a_run_goes_on(
