@@ -26,8 +26,9 @@
     {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
-{#- Each step is a query of the one before it, and none a CTE: those Spark would look through once more whenever the view is read. #}
-{%- set opened %}
+{#- Few CTEs: what stands before each of them Spark analyses once more. #}
+with opened as (
+
     select
         * except (_cut_event, _cut_end, _cut_corrupt),
         coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
@@ -48,9 +49,11 @@
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
-{%- endset -%}
 
-{%- set changes %}
+),
+
+changes as (
+
     {#- A key that changed in one event: the row under the old key is gone, the one under the new key is there. #}
     select
         *,
@@ -62,7 +65,7 @@
         {%- else %}
         null as _key
         {%- endif %}
-    from ({{ opened }}) as opened
+    from opened
     {%- if has_two_halves %}
     lateral view inline(if(
         _event_op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}),
@@ -70,9 +73,11 @@
         array(named_struct('op', _event_op, 'is_old', false))
     )) as _op, _is_old_half
     {%- endif %}
-{%- endset -%}
 
-{%- set images %}
+),
+
+images as (
+
     select
         *,
         {%- for name in names %}
@@ -93,10 +98,12 @@
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
         ) as _position
-    from ({{ changes }}) as changes
-{%- endset -%}
+    from changes
 
-{%- set rows %}
+),
+
+rows as (
+
     select
         *,
         {%- for type in types %}
@@ -107,17 +114,20 @@
         {%- endif %}
         {{ type.sql }} as _row_{{ loop.index }}{{ ',' if not loop.last }}
         {%- endfor %}
-    from ({{ _with_reads(images, types) }}) as images
-{%- endset -%}
+    from {{ _with_reads('images', types) }}
 
-{%- set judged %}
+),
+
+judged as (
+
     select
         *,
         {{ _reject_reason(c, columns, types, keys, row_keys) }} as _reject_reason,
         {{ _omitted_columns(names, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
-    from ({{ rows }}) as rows
-{%- endset -%}
+    from rows
+
+)
 
 select
     {%- for name in names %}
@@ -141,7 +151,7 @@ select
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key
-from ({{ judged }}) as judged
+from judged
 
 {%- endmacro %}
 
@@ -580,11 +590,11 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{#- The query of the images, with what expressions of their types read more than once under a name. -#}
-{% macro _with_reads(images, types) -%}
+{#- A relation, and for each type that asks for it what its expressions read more than once, under a name. -#}
+{% macro _with_reads(relation, types) -%}
     {%- set reads = [] -%}
     {%- for type in types if type.read -%} {%- do reads.append(type.read ~ ' as ' ~ type.read_as) -%} {%- endfor -%}
-    {{ 'select *, ' ~ reads | join(', ') ~ ' from (' ~ images ~ ') as images' if reads else images }}
+    {{ '(select *, ' ~ reads | join(', ') ~ ' from ' ~ relation ~ ') as ' ~ relation if reads else relation }}
 {%- endmacro %}
 
 
