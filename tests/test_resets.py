@@ -118,22 +118,25 @@ def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right
     assert lakehouse.resets("made_anew") == {}
 
 
-def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
-    def written(offset: int, file: int, pos: int, note: str) -> dict[str, Any]:
-        source = {
-            "connector": "mysql",
-            "name": "b",
-            "db": "b",
-            "table": "t",
-            "file": f"bin.{file:06}",
-            "pos": pos,
-            "row": 0,
-            "ts_ms": offset,
-        }
-        value = {"before": None, "after": {"id": 1, "note": note}, "source": source, "op": "u", "ts_ms": offset}
-        place = {"topic": "b.b.t", "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
-        return {**place, "key": '{"id": 1}', "value": json.dumps(value)}
+def written(offset: int, file: int, pos: int, note: str, id: int = 1, id_before: int | None = None) -> dict[str, Any]:
+    """An update of MySQL's, which may change the key."""
+    source = {
+        "connector": "mysql",
+        "name": "b",
+        "db": "b",
+        "table": "t",
+        "file": f"bin.{file:06}",
+        "pos": pos,
+        "row": 0,
+        "ts_ms": offset,
+    }
+    before = None if id_before is None else {"id": id_before, "note": note}
+    value = {"before": before, "after": {"id": id, "note": note}, "source": source, "op": "u", "ts_ms": offset}
+    place = {"topic": "b.b.t", "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
+    return {**place, "key": json.dumps({"id": id}), "value": json.dumps(value)}
 
+
+def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
     lakehouse.run("rebinned", [written(0, 9, 400, "old"), written(1, 10, 4, "older")])
     lakehouse.run("rebinned", [written(2, 1, 500, "new")])
     assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [2, 2, 1]}}
@@ -141,6 +144,13 @@ def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lak
     lakehouse.run("rebinned", [written(3, 1, 300, "late")])
     assert lakehouse.rows("rebinned.t") == [{"id": 1, "note": "new"}]
     assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [3, 3, 1]}}
+
+
+def test_a_row_that_a_change_of_key_does_not_remove_is_told(lakehouse: Lakehouse) -> None:
+    """Only the old half of the change lies below anything: under the new key nothing was there."""
+    lakehouse.run("rebinned_key", [written(0, 9, 400, "old"), written(1, 1, 500, "new", id=2, id_before=1)])
+    assert [row["id"] for row in lakehouse.rows("rebinned_key.t", "id")] == [1, 2]
+    assert lakehouse.resets("rebinned_key") == {"b.t": {"b.b.t/0": [1, 1, 1]}}
 
 
 def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
