@@ -347,9 +347,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     bronze: dict[str, str] = {}
     for system, done in zip(systems, scaffolded, strict=True):
         batches[system] = done.up_to
-        known = built.up_to(spark, system)
         bronze[system] = _bronze_id(spark, system)
-        topics = {row.topic for row in spark.sql(f"select distinct topic from bronze.`{system}` where batch > {known}").collect()}
         is_another = built.state["bronze"].get(system, bronze[system]) != bronze[system]
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}
         tables = declared_tables(system, PROJECT / "models").values()
@@ -357,11 +355,11 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             if live in files:  # its text names no columns: it has those of silver
                 files[live] += files.get(silver, "")
         edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
-        changed = bool(topics or edited or is_another)
+        changed = bool(done.topics or edited or is_another)
         texts.update(files)
         wanted.update(dict.fromkeys(edited, False))
         for declared in tables:
-            if is_another or declared.table.topics & topics or declared.model("staging", system) in wanted:
+            if is_another or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
                 wanted[declared.model("silver", system)] = False
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})

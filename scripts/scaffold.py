@@ -49,6 +49,7 @@ class Scaffolded:
     """What one call of `scaffold` did."""
 
     up_to: int = 0  # the newest batch when it began: what landed meanwhile is looked at the next time
+    topics: set[str | None] = field(default_factory=set)  # those that have new records
     written: list[str] = field(default_factory=list)  # names of models that are new or changed
     rebuilt: list[str] = field(default_factory=list)  # models of tables that have another key now
     refused: set[str] = field(default_factory=set)  # topics of tables of which no models could be written
@@ -139,7 +140,7 @@ def scaffold(
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
     _declare_epochs(system, known, models, done)
-    done.notes += _unmodelled(spark, system, known, above_batch)
+    _tell_unmodelled(spark, system, known, above_batch, done)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
@@ -231,17 +232,20 @@ def _has_tombstones(spark: SparkSession, system: str, table: TableSeen) -> bool:
     return not rows.where(rows.topic.isin(sorted(table.topics))).isEmpty()
 
 
-def _unmodelled(spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int) -> list[str]:
-    """What landed in topics that no model reads: heartbeats, transactions, DDL, and what could not be recognised."""
-    topics = {topic for declared in known.values() for topic in declared.table.topics}
+def _tell_unmodelled(
+    spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int, done: Scaffolded
+) -> None:
+    """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
+    modelled = {topic for declared in known.values() for topic in declared.table.topics}
     rows = spark.sql(
-        f"select topic, count(*) as records from bronze.`{system}` where batch > {above_batch} and error is null "
+        f"select topic, count_if(error is null) as records from bronze.`{system}` where batch > {above_batch} "
         "group by topic order by topic"
     ).collect()
-    return [
+    done.topics = {row.topic for row in rows}
+    done.notes += [
         f"{row.records:,} records of topic {row.topic}: no table's events; they stay in bronze"
         for row in rows
-        if row.topic not in topics
+        if row.records and row.topic not in modelled
     ]
 
 

@@ -26,9 +26,8 @@
     {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
-{#- Few CTEs: what stands before each of them Spark analyses once more. #}
-with opened as (
-
+{#- Each step is a query of the one before it, and none a CTE: those Spark would look through once more whenever the view is read. #}
+{%- set opened %}
     select
         * except (_cut_event, _cut_end, _cut_corrupt),
         coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
@@ -49,11 +48,9 @@ with opened as (
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
+{%- endset -%}
 
-),
-
-changes as (
-
+{%- set changes %}
     {#- A key that changed in one event: the row under the old key is gone, the one under the new key is there. #}
     select
         *,
@@ -65,7 +62,7 @@ changes as (
         {%- else %}
         null as _key
         {%- endif %}
-    from opened
+    from ({{ opened }}) as opened
     {%- if has_two_halves %}
     lateral view inline(if(
         _event_op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}),
@@ -73,11 +70,9 @@ changes as (
         array(named_struct('op', _event_op, 'is_old', false))
     )) as _op, _is_old_half
     {%- endif %}
+{%- endset -%}
 
-),
-
-images as (
-
+{%- set images %}
     select
         *,
         {%- for name in names %}
@@ -98,12 +93,10 @@ images as (
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
         ) as _position
-    from changes
+    from ({{ changes }}) as changes
+{%- endset -%}
 
-),
-
-rows as (
-
+{%- set rows %}
     select
         *,
         {%- for type in types %}
@@ -114,20 +107,17 @@ rows as (
         {%- endif %}
         {{ type.sql }} as _row_{{ loop.index }}{{ ',' if not loop.last }}
         {%- endfor %}
-    from {{ _with_reads('images', types) }}
+    from ({{ _with_reads(images, types) }}) as images
+{%- endset -%}
 
-),
-
-judged as (
-
+{%- set judged %}
     select
         *,
         {{ _reject_reason(c, columns, types, keys, row_keys) }} as _reject_reason,
         {{ _omitted_columns(names, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
-    from rows
-
-)
+    from ({{ rows }}) as rows
+{%- endset -%}
 
 select
     {%- for name in names %}
@@ -151,7 +141,7 @@ select
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key
-from judged
+from ({{ judged }}) as judged
 
 {%- endmacro %}
 
@@ -590,11 +580,11 @@ from judged
 {%- endmacro %}
 
 
-{#- A relation, and for each type that asks for it what its expressions read more than once, under a name. -#}
-{% macro _with_reads(relation, types) -%}
+{#- The query of the images, with what expressions of their types read more than once under a name. -#}
+{% macro _with_reads(images, types) -%}
     {%- set reads = [] -%}
     {%- for type in types if type.read -%} {%- do reads.append(type.read ~ ' as ' ~ type.read_as) -%} {%- endfor -%}
-    {{ '(select *, ' ~ reads | join(', ') ~ ' from ' ~ relation ~ ') as ' ~ relation if reads else relation }}
+    {{ 'select *, ' ~ reads | join(', ') ~ ' from (' ~ images ~ ') as images' if reads else images }}
 {%- endmacro %}
 
 

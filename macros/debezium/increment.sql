@@ -157,10 +157,9 @@
         'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
         'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')', 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
-        'count_if(_cdc_is_below)' if asks_order else '0', _is_old_half(),
+        'any_value((' ~ _count_out_of_order(new_changes_name(), bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
     ] -%}
-    {%- set changes = '(' ~ _with_order(new_changes_name(), bounds.get('keys')) ~ ')' if asks_order else new_changes_name() -%}
-    {%- set found = run_query(count_changes_sql(changes, ', ' ~ further | join(', '), with_old_halves=true)) -%}
+    {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '), with_old_halves=true)) -%}
     {%- set newest = [] -%}
     {%- for row in found.rows if row[17] -%} {%- do bounds.update({'is_in_order': false}) -%} {%- endfor -%}
     {%- for row in found.rows if not row[18] -%}
