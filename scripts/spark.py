@@ -82,7 +82,7 @@ def require_java() -> None:
         told = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.CalledProcessError):
         raise LakehouseError(f"Java was not found. {wanted}") from None
-    version = re.search(r'version "(\d+)', told)
+    version = re.search(r'version "(?:1\.)?(\d+)', told)  # Java 8 says 1.8
     if not version or int(version.group(1)) not in JAVA_VERSIONS:
         found = version.group(1) if version else told.strip()
         raise LakehouseError(f"Java {found} was found; Spark 4 needs 17 or 21. {wanted}")

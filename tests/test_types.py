@@ -6,6 +6,7 @@ modes `decimal`, `binary`, `bigint.unsigned`, `interval` and `hstore`.
 
 import base64
 import json
+import random
 import re
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -111,6 +112,8 @@ COLUMNS: dict[str, Column] = {
     "numbers": ("array", None, None, [1, None, 3], "[1, null, 3]", [["x"]]),
     "decimals": ("array", CONNECT + "Decimal", decimal(8, 2), [unscaled(-225), None], "[-2.25, null]", [[unscaled(10**8)]]),
     "vector": ("array", DEBEZIUM + "data.FloatVector", None, [1.5, 2], "[1.5, 2.0]", []),
+    "vector_of_doubles": ("array", DEBEZIUM + "data.DoubleVector", None, [0.1, 2], "[0.1, 2.0]", [["x"]]),
+    "place": ("struct", DEBEZIUM + "data.geometry.Geography", None, {"wkb": "aGk=", "srid": 8307}, "{hi, 8307}", [{"wkb": "?"}]),
     "anything": ("struct", None, None, {"a": [1.5, 10**38 - 1, "9" * 40]}, f'{{"a":[1.5,{"9" * 38},"{"9" * 40}"]}}', NO_ANY),
     "nothing": ("string", None, None, None, None, []),
 }  # fmt: skip
@@ -130,6 +133,7 @@ def with_schema(record: dict[str, Any]) -> dict[str, Any]:
         field: dict[str, Any] = {"type": kind, "optional": True, "name": semantic, "parameters": parameters, "field": name}
         if kind == "array":
             items = {None: "int32", CONNECT + "Decimal": "bytes", DEBEZIUM + "data.FloatVector": "float"}
+            items[DEBEZIUM + "data.DoubleVector"] = "double"
             field["items"] = {"type": items[semantic], "optional": True}
             if items[semantic] == "bytes":
                 field["items"] |= {"name": field.pop("name"), "parameters": field.pop("parameters")}
@@ -164,6 +168,37 @@ def test_every_type_in_every_handling_mode_is_exact_or_rejected(lakehouse: Lakeh
     assert kept == []
     for lsn, (name, _) in enumerate(bad, 2):
         assert reasons[lsn] in ("value_of_wrong_type", f"value_not_exact: {name}")
+
+
+def test_numbers_of_any_length_are_exact(lakehouse: Lakehouse) -> None:
+    chance = random.Random(20)
+    numbers = [
+        sign * (256**size // part + more) for size in range(33) for part in (1, 2) for more in (-1, 0, 1) for sign in (1, -1)
+    ]
+    numbers += [chance.randrange(-(10**digits), 10**digits) for digits in range(1, 600, 7)]
+    numbers += [10**digits for digits in range(17, 130)]
+    fields = [
+        {"type": "int32", "field": "id"},
+        {"type": "bytes", "optional": True, "name": CONNECT + "Decimal", "parameters": decimal(600, 0), "field": "whole"},
+        {"type": "bytes", "optional": True, "name": CONNECT + "Decimal", "parameters": decimal(600, 40), "field": "parts"},
+        {"type": "struct", "optional": True, "name": DEBEZIUM + "data.VariableScaleDecimal", "field": "any_scale"},
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    records = []
+    for at, number in enumerate(numbers):
+        row = {"id": at, "whole": unscaled(number), "parts": unscaled(number), "any_scale": {"scale": 7, "value": unscaled(number)}}
+        record = event("c", at + 1, row)
+        records.append({**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})})
+    lakehouse.run("numbers", records)
+
+    def shifted(number: int, scale: int) -> str:
+        digits = str(abs(number)).rjust(scale + 1, "0")
+        return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+    wanted = [(at, str(n), shifted(n, 40), shifted(n, 7)) for at, n in enumerate(numbers)]
+    found = lakehouse.sql("select id, whole, parts, any_scale from numbers.orders order by id")
+    assert lakehouse.rejected("numbers") == []
+    assert [pair for pair in zip(found, wanted, strict=True) if pair[0] != pair[1]] == []
 
 
 Ddl = dict[str, tuple[str, int | None, int | None]]  # column → type, length, scale

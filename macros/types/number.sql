@@ -116,8 +116,8 @@
 {#-
     An unscaled number as the exact text of the decimal it stands for.
 
-    Up to 16 bytes it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
-    minus of a DECIMAL of more than 34 digits loses digits in Spark.
+    Up to 38 digits it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
+    minus of a DECIMAL of more than 34 digits loses digits in Spark. Some numbers of 16 bytes have 39 digits.
 -#}
 {% macro big_unscaled(hexadecimal, scale, may_be_wide) -%}
     {%- set unscaled -%}
@@ -132,30 +132,37 @@
         )
     {%- endset -%}
     {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h', 'cast(' ~ unscaled ~ ' as string)') -%}
-    {{ let(hexadecimal, 'x', _shifted('if(length(x) <= 32, ' ~ integer ~ ', ' ~ (wide_integer('x') if may_be_wide else 'null') ~ ')', scale)) }}
+    {%- set short = 'if(length(x) <= 32, ' ~ integer ~ ', null)' -%}
+    {{ let(hexadecimal, 'x', _shifted('coalesce(' ~ short ~ ', ' ~ wide_integer('x') ~ ')' if may_be_wide else short, scale)) }}
 {%- endmacro %}
 
 
-{#- A two's-complement number of any length, in hexadecimal, as its decimal text: byte by byte into groups of nine digits. -#}
+{#-
+    A two's-complement number of any length, in hexadecimal, as its decimal text: seven bytes at a time into groups of 21 digits, so that
+    what is carried fits a DECIMAL(38) and a BIGINT. A negative number is the complement of its bits, plus one.
+-#}
 {% macro wide_integer(hexadecimal) -%}
-    {%- set bytes -%}
-        transform(sequence(1, cast(length(m) / 2 as int)), i -> cast(conv(substr(m, 2 * i - 1, 2), 16, 10) as bigint))
-    {%- endset -%}
-    {%- set times_256_plus_byte -%}
-        aggregate(groups, named_struct('done', cast(array() as array<bigint>), 'carry', byte), (a, g) -> named_struct(
-            'done', concat(a.done, array((g * 256 + a.carry) % 1000000000)), 'carry', (g * 256 + a.carry) div 1000000000)).done
-    {%- endset -%}
-    {%- set plus_one_if_negative -%}
-        aggregate(n, named_struct('done', cast(array() as array<bigint>), 'carry', if({{ hexadecimal }} >= '8', 1L, 0L)), (a, g) -> named_struct(
-            'done', concat(a.done, array((g + a.carry) % 1000000000)), 'carry', (g + a.carry) div 1000000000)).done
-    {%- endset -%}
-    {%- set groups = 'aggregate(' ~ bytes ~ ', array_repeat(0L, cast(length(m) / 7 as int) + 1), (groups, byte) -> ' ~ times_256_plus_byte ~ ')' -%}
+    {%- set is_negative = hexadecimal ~ " >= '8'" -%}
     {%- set magnitude -%}
-        if({{ hexadecimal }} >= '8', translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'), {{ hexadecimal }})
+        lpad(if({{ is_negative }}, translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'), {{ hexadecimal }}),
+             14 * cast(ceil(length({{ hexadecimal }}) / 14.0) as int), '0')
     {%- endset -%}
-    {%- set digits = let(let(magnitude, 'm', groups), 'n', plus_one_if_negative) -%}
-    concat(if({{ hexadecimal }} >= '8', '-', ''), coalesce(nullif(ltrim('0', array_join(
-        transform(reverse({{ digits }}), g -> lpad(cast(g as string), 9, '0')), '')), ''), '0'))
+    {%- set words -%}
+        transform(sequence(1, length(m), 14), i -> cast(conv(substr(m, i, 14), 16, 10) as bigint) + if({{ is_negative }} and i + 14 > length(m), 1L, 0L))
+    {%- endset -%}
+    {%- set step -%}
+        named_struct('done', concat(a.done, array(cast(t % 1000000000000000000000bd as decimal(38, 0)))), 'carry', t div 1000000000000000000000bd)
+    {%- endset -%}
+    {%- set times_word_plus_word -%}
+        aggregate(groups, named_struct('done', cast(array() as array<decimal(38, 0)>), 'carry', word),
+                  (a, g) -> {{ let('g * 72057594037927936bd + a.carry', 't', step) }},
+                  a -> concat(a.done, array(cast(a.carry as decimal(38, 0)))))
+    {%- endset -%}
+    {%- set groups -%}
+        aggregate({{ words }}, cast(array() as array<decimal(38, 0)>), (groups, word) -> {{ times_word_plus_word }})
+    {%- endset -%}
+    concat(if({{ is_negative }}, '-', ''), coalesce(nullif(ltrim('0', array_join(
+        transform(reverse({{ let(magnitude, 'm', groups) }}), g -> lpad(cast(g as string), 21, '0')), '')), ''), '0'))
 {%- endmacro %}
 
 
