@@ -371,11 +371,18 @@ def _can_be_routed(declared: Declared, other: Declared) -> bool:
 
 
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
-# What stands before the payload; all of a value that has none. Searching the text for it is most of what `observe` costs.
-HEAD = "substring_index(value, '\"payload\":', 1)"
+# What stands behind the last `"payload":`; all of a value that has none.
+TAIL = "substring_index(value, '\"payload\":', -1)"
+# What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to look through
+# the schema block for where it ends would be most of what `observe` costs. A column named `payload` does not begin so.
+HEAD = """if(
+    startswith(tail, '{"before":'),
+    substring(cast(value as binary), 1, octet_length(value) - octet_length(tail) - 10),
+    cast(substring_index(value, '"payload":', 1) as binary)
+)"""
 # A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
 HAS_SCHEMA = r"""(
-    octet_length(head) < octet_length(value)
+    octet_length(tail) < octet_length(value)
     and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
 )"""
 # Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
@@ -387,7 +394,7 @@ SOURCE = """from_json(
 # Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
-    or substring_index(value, '"payload":', -1) rlike '"unique": ?null'
+    or contains(tail, '"unique":') and tail rlike '"unique": ?null'
 )"""
 
 
@@ -410,7 +417,7 @@ def observe(
     """
     rows = spark.table(f"bronze.`{system}`").where("value is not null")
     rows = rows.where((F.col("batch") > above_batch) | F.col("topic").isin(*further) if further else F.col("batch") > above_batch)
-    rows = rows.withColumns({"head": F.expr(HEAD), "place": F.coalesce("line", "offset")})
+    rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
     shapes = _shapes(rows, HAS_SCHEMA)
     events = [(row.topic, row.value, row.key) for row in shapes]
     # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
@@ -436,7 +443,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     data = f"if({is_cdl}, coalesce(get_json_object(value, '$.data'), get_json_object(value, '$.payload.data')), null)"
     images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
     image = f"coalesce({data}, {images}, value)"
-    shape = f"xxhash64(if(has_schema, head, cast(json_object_keys({image}) as string)), to_json({SOURCE}), {key_shape})"
+    names = f"cast(cast(json_object_keys({image}) as string) as binary)"
+    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {key_shape})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))

@@ -254,11 +254,15 @@ where {{ condition }}
 {%- endmacro %}
 
 
-{#- By partition or file, those of them whose like had not landed before; `ids` are their events, where these are few. -#}
+{#-
+    By partition or file, those of them whose like had not landed before; `ids` are their events, where these are few. Where all that
+    has landed is new it is in the cache, and is not parsed again.
+-#}
 {% macro _without_redeliveries(bounds, below, ids) -%}
     {%- set keys = bounds.get('keys') -%}
+    {%- set landed = bounds.changes if bounds.above else new_changes_name() -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
-    {%- if ids | length <= 1000 -%}
+    {%- if bounds.above and ids | length <= 1000 -%}
         {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
         {%- set kafka_keys = run_query(
             'select distinct cast(xxhash64(key) as string) from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
@@ -273,7 +277,7 @@ where {{ condition }}
         {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
 from ({{ below }}) as below
-left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
+left anti join ({{ _in_place(landed, is_original, bounds.is_of_topic) }}) as original
     on
         {{ is_same }}
         and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
