@@ -573,6 +573,21 @@ def with_schema(record: dict[str, Any], fields: list[dict[str, Any]] = FIELDS) -
     return {**record, "value": value}
 
 
+def test_a_column_that_looks_like_an_envelope_is_a_column(lakehouse: Lakehouse) -> None:
+    """Where a schema block ends is looked for from behind, and a row may hold the same marks."""
+    inner = {"type": "struct", "fields": [{"type": "int32", "field": "before"}], "field": "payload"}
+    events = []
+    images: list[Any] = [{"before": 1}, {"before": 2}, None]
+    for op, lsn, key, image in zip("cuc", (10, 20, 30), (1, 1, 2), images, strict=True):
+        record = event(op, lsn, {"id": key, "payload": image})
+        compact = {**record, "value": json.dumps(json.loads(record["value"]), separators=(",", ":"))}
+        events.append(with_schema(compact, [{"type": "int32", "field": "id"}, inner]))
+    assert ',"payload":{"before":1}}' in events[0]["value"]
+    lakehouse.run("enveloped", events)
+    assert lakehouse.rows("enveloped.orders", "id") == [{"id": 1, "payload": '{"before":2}'}, {"id": 2, "payload": None}]
+    assert lakehouse.rejected("enveloped") == []
+
+
 def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehouse: Lakehouse) -> None:
     times = {"at": 253402300799999999, "instant": "9999-12-31T23:59:59.999999Z", "ratio": 1.7976931348623157e308}
     good = {"id": 1, "small": -32768, "price": "AYaf", "day": 19000, **times, "payload": '"payload":{}}'}
