@@ -143,7 +143,13 @@
 -#}
 {% macro sortable_number(number, width) -%}
     if({{ number }} >= 0 and length(cast({{ number }} as string)) <= {{ width }},
-       lpad(cast({{ number }} as string), {{ width }}, '0'), null)
+       {{ zero_padded('cast(' ~ number ~ ' as string)', width) }}, null)
+{%- endmacro %}
+
+
+{#- A text of at most `width` characters with zeros before it. Spark's `lpad` copies them one at a time, for each position. -#}
+{% macro zero_padded(text, width) -%}
+    substring(concat('{{ '0' * width }}', {{ text }}), -{{ width }})
 {%- endmacro %}
 
 

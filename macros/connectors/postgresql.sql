@@ -31,7 +31,7 @@
     {%- set event_part = 'coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
     {#- Their type has no wider numbers. -#}
     concat(
-        lpad(cast(if({{ commit_part }} < 0, 0, {{ commit_part }}) as string), 20, '0'),
-        lpad(cast(if({{ event_part }} < 0, 0, {{ event_part }}) as string), 20, '0')
+        {{ zero_padded('cast(if(' ~ commit_part ~ ' < 0, 0, ' ~ commit_part ~ ') as string)', 20) }},
+        {{ zero_padded('cast(if(' ~ event_part ~ ' < 0, 0, ' ~ event_part ~ ') as string)', 20) }}
     )
 {%- endmacro %}

@@ -29,7 +29,7 @@
 {#- Each step is a query of the one before it, and none a CTE: those Spark would look through once more whenever the view is read. #}
 {%- set opened %}
     select
-        * except (_cut_event, _cut_end, _cut_corrupt),
+        *,
         coalesce(lower({{ c.snapshot }}), 'false') as _snapshot,
         {{ c.position }} as _source_position,
         {%- if c.left_out_columns %}
@@ -180,27 +180,25 @@ from ({{ judged }}) as judged
 
 
 {#-
-    Lateral views that parse `value` once: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
+    A lateral view that parses `value` once: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
     set only if the whole value is JSON and nothing follows it, and `_corrupt`, which is set where a value does not fit its declared
-    type. What only they need begins with `_cut_`; the caller drops it. All lateral views of a query have one name: qualify nothing by it.
+    type. All lateral views of a query have one name: qualify nothing by it.
 
     The schema block, most of the bytes, is first cut off unread: after the last `"payload":`. Where that was
-    a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generators
-    keep Spark from copying the parse into every expression that reads it, and into filters.
+    a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generator
+    keeps Spark from copying the parse into every expression that reads it, and into filters.
 -#}
 {% macro parsed_event(schema) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
-    lateral view inline(array(from_json(
-        case
-            when startswith(value, '{"schema":')
-                then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
-            else {{ _whole_value() }}
-        end{{ parse }})) as _cut_event, _cut_end, _cut_corrupt
-    lateral view inline(array(if(
-        _cut_end is not null or not startswith(value, '{"schema":'),
-        named_struct('_event', _cut_event, '_end', _cut_end, '_corrupt', _cut_corrupt),
-        from_json({{ _whole_value() }}{{ parse }}
-    ))) as _event, _end, _corrupt
+    lateral view inline(transform(
+        array(from_json(
+            case
+                when startswith(value, '{"schema":')
+                    then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
+                else {{ _whole_value() }}
+            end{{ parse }}),
+        cut -> if(cut._end is not null or not startswith(value, '{"schema":'), cut, from_json({{ _whole_value() }}{{ parse }})
+    )) as _event, _end, _corrupt
 {%- endmacro %}
 
 

@@ -16,7 +16,7 @@
 with named as (
 
     select
-        * except (_cut_event, _cut_end, _cut_corrupt),
+        *,
         case
             when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
