@@ -3,27 +3,32 @@
 It is Spark's own, with the settings of the profile's local output, and listens on this machine only, for those who
 can read its token. `server.json` in `LAKEHOUSE_DIR` names it. The server inherits the lock on that file, so whether it
 lives is never guessed from a process number or a port, which may be another's by now.
+
+The service runs as a plugin of a session like that of any command, in a process that does nothing besides. Spark's class
+for it, `SparkConnectServer`, gives every client a class loader of its own, and with it none of the code that Spark has
+compiled for others: each run of ours compiled its 210 pieces anew, and the JVM had them warm when the run was over.
 """
 
 import fcntl
 import json
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
-import pyspark
+from pyspark import SparkContext
 
 from scripts.errors import LakehouseError
 from scripts.setup import kafka_jars
 from scripts.spark import (
-    answers,
     lakehouse_dir,
+    local_session,
     local_target,
     log_file,
     remote_address,
@@ -38,7 +43,7 @@ QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement o
 START_SECONDS = 120
 STOP_SECONDS = 30
 # Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself. On two cores
-# the first five increments of the benchmark take 29, 19, 17, 16 and 15 s with it, and 23, 15, 15, 15 and 14 s without.
+# the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and 13 s without.
 FEW_CORES = 4
 
 
@@ -62,16 +67,19 @@ def up() -> str:
         if "spark.master" not in settings():
             raise LakehouseError(f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master.")
         port, token = _address_before(file)
-        process = _start(file, port, token)
+        ready, told = os.pipe()
+        process = _start(file.fileno(), told, port, token)
+        os.close(told)
         server = {"pid": process.pid, "target": local_target()}
         _record(file, server)
         address = f"sc://localhost:{port}/;token={token}"
         try:
-            _wait(process, address)
+            if not select.select([ready], [], [], START_SECONDS)[0] or not os.read(ready, 1):
+                raise LakehouseError(f"the Spark server did not start; its messages are at the end of {log_file()}.")
             _record(file, {**server, "address": address})
             session().sql("show schemas").collect()  # the first statement loads the catalog
         except BaseException:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             raise
     return f"The Spark server is up (make down stops it).\n{_how_to_use(address)}"
 
@@ -87,7 +95,7 @@ def down() -> str:
     until = time.monotonic() + STOP_SECONDS
     while resident_server() is not None:
         if time.monotonic() > until:
-            os.kill(server["pid"], signal.SIGKILL)
+            os.killpg(server["pid"], signal.SIGKILL)
             until += STOP_SECONDS
         time.sleep(0.05)
     return "The Spark server is down."
@@ -115,38 +123,37 @@ def _address_before(file: TextIO) -> tuple[int, str]:
         return probe.getsockname()[1], token
 
 
-def _start(lock: TextIO, port: int, token: str) -> subprocess.Popen[bytes]:
+def _start(lock: int, told: int, port: int, token: str) -> subprocess.Popen[bytes]:
     if (os.cpu_count() or 1) > FEW_CORES:
         os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")  # the profile's are for short runs
-    home = Path(pyspark.__file__).parent
-    given = {**settings(), "spark.connect.grpc.binding.port": str(port)}
-    if all(jar.exists() for jar in kafka_jars(resolved=False)):
-        given["spark.jars"] = ",".join(map(str, kafka_jars(resolved=False)))
-    options = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
     with log_file().open("ab") as log:
         return subprocess.Popen(
-            [
-                home / "bin" / "spark-submit",
-                "--class",
-                "org.apache.spark.sql.connect.service.SparkConnectServer",
-                *options,
-                "spark-internal",
-            ],
-            env={**os.environ, "SPARK_HOME": str(home), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
+            [sys.executable, "-m", "scripts.server", "serve", str(port), str(told)],
+            env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[lock.fileno()],
+            pass_fds=[lock, told],
             start_new_session=True,  # Ctrl-C in this terminal is not meant for it
         )
 
 
-def _wait(process: subprocess.Popen[bytes], address: str) -> None:
-    until = time.monotonic() + START_SECONDS
-    while not answers(address, seconds=5):
-        if process.poll() is not None or time.monotonic() > until:
-            raise LakehouseError(f"the Spark server did not start; its messages are at the end of {log_file()}.")
-        time.sleep(0.1)
+def serve(port: str, told: str) -> str:
+    """Be the server until a signal ends it, or its JVM ends; `told` is the pipe to say in that it serves."""
+    given = settings()
+    further = {
+        "spark.plugins": ",".join(filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])),
+        "spark.connect.grpc.binding.port": port,
+    }
+    jars = kafka_jars(resolved=False)
+    local_session(jars if all(jar.exists() for jar in jars) else [], further)
+    context: Any = SparkContext
+    jvm = context._gateway.proc
+    signal.signal(signal.SIGTERM, lambda *_: jvm.terminate())
+    os.write(int(told), b"1")
+    os.close(int(told))
+    jvm.wait()
+    return "The Spark server is down."
 
 
 def _record(file: TextIO, server: dict[str, object]) -> None:
@@ -162,7 +169,8 @@ def _how_to_use(address: str) -> str:
 
 def main() -> int:
     try:
-        print({"up": up, "down": down, "env": env}[sys.argv[1]]())
+        commands: dict[str, Callable[..., str]] = {"up": up, "down": down, "env": env, "serve": serve}
+        print(commands[sys.argv[1]](*sys.argv[2:]))
         return 0
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)

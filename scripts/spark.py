@@ -13,9 +13,10 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -196,7 +197,7 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
     _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
-    return _remote_session(remote) if remote else _local_session(jars)
+    return _remote_session(remote) if remote else local_session(jars)
 
 
 def ran_out_of_memory() -> bool:
@@ -219,10 +220,11 @@ def _jvm_has_ended() -> bool:
     return False
 
 
-def _local_session(jars: Sequence[Path]) -> SparkSession:
+def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """The session in a JVM of this process, with `further` settings beside the profile's."""
     require_java()
     builder = SparkSession.builder
-    for name, value in (settings() | ({"spark.jars": ",".join(map(str, jars))} if jars else {})).items():
+    for name, value in {**settings(), **further, **({"spark.jars": ",".join(map(str, jars))} if jars else {})}.items():
         builder = builder.config(name, value)
     ctrl_c = signal.getsignal(signal.SIGINT)
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
