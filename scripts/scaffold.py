@@ -5,6 +5,7 @@ edited by hand since is never written over.
 """
 
 import csv
+import json
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -452,10 +453,15 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
         first.setdefault((row.topic, row.has_schema, row.shape), row)
 
-    wanted = F.broadcast(rows.sparkSession.createDataFrame(list(first.values()), streams.schema))
-    there = rows.drop("has_schema").where(F.col("batch").isin({row.batch for row in first.values()}))
-    found = there.join(wanted, [there[name].eqNullSafe(wanted[name]) for name in PLACE])
-    found = found.select(*(there[name] for name in (*PLACE, "value", "key")), "has_schema")
+    if not first:
+        return []
+    # A constant, not a table to join with: in a new process the broadcast of that took most of a second.
+    wanted = json.dumps([{name: row[name] for name in PLACE} for row in first.values()])
+    kind = ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in PLACE)
+    there = rows.where(F.col("batch").isin({row.batch for row in first.values()}))
+    there = there.where(F.col("place").isin({row.place for row in first.values()}))
+    found = there.where(F.array_contains(F.from_json(F.lit(wanted), f"array<struct<{kind}>>"), F.struct(*PLACE)))
+    found = found.select(*PLACE, "value", "key", "has_schema")
     return sorted(found.collect(), key=_order_of_landing)
 
 

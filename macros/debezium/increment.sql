@@ -185,7 +185,7 @@
         {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
         {%- set found = run_query(patches ~ new_changes_name() ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
         {%- do bounds.update({'patched': bounds.columns | select('in', found.columns[0].values()) | list}) -%}
-    {%- elif bounds.has_partial and '_cdc_patches' in run_query('select * from ' ~ new_changes_name() ~ ' limit 0').column_names -%}
+    {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ new_changes_name()).columns[0].values() -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
