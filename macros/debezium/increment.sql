@@ -49,7 +49,7 @@
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
-    - records, is_log: what staging reads, and whether its positions are those of a log,
+    - is_log: whether the positions of what staging reads are those of a log,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
     - truncated_by: its event, the time of it as text, and its batch; none where there is none,
     - is_truncated: whether the new events hold a truncate,
@@ -112,7 +112,6 @@
         'passes_keys_on': source.passes_keys_on,
         'tells_moves': source.tells_moves,
         'is_moved': source.tells_moves and merged.is_moved,
-        'records': source.relation,
         'is_log': source.is_log,
         'lowest': none,
         'places': [],
@@ -148,7 +147,8 @@
 {% macro _cache_new_changes(bounds) -%}
     {%- do drop_new_changes() -%}
     {%- do run_query(
-        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key) from ' ~ bounds.changes
+        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key)' ~ (', xxhash64(_cdc_key) as _cdc_key_hash' if bounds.above)
+        ~ ' from ' ~ bounds.changes
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
     {%- set asks_order = bounds.is_log and bounds.get('keys') -%}

@@ -17,12 +17,13 @@
     {%- if not below -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
-    {%- set ids = run_query('select _cdc_event_id from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
-    {%- if not ids -%}
+    {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
+    {%- set key_hashes = run_query('select ' ~ ('_cdc_key_hash' if bounds.above else '0') ~ ' from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
+    {%- if not key_hashes -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
     {%- set resets = fromjson(bounds.resets) -%}
-    {%- for row in run_query(_without_redeliveries(bounds, below, ids)).rows -%}
+    {%- for row in run_query(_without_redeliveries(bounds, below, key_hashes)).rows -%}
         {%- set first, last, count = row[1] | int, row[2] | int, row[3] | int -%}
         {%- set known = resets.get(row[0], [first, last, 0]) -%}
         {%- do resets.update({row[0]: [[known[0], first] | min, [known[1], last] | max, known[2] + count]}) -%}
@@ -41,7 +42,8 @@
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_event_id, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
+        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
+        {{- ', new._cdc_key_hash' if bounds.above }}
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
@@ -255,20 +257,15 @@ where {{ condition }}
 
 
 {#-
-    By partition or file, those of them whose like had not landed before; `ids` are their events, where these are few. Where all that
-    has landed is new it is in the cache, and is not parsed again.
+    By partition or file, those of them whose like had not landed before; `key_hashes` are of their Kafka keys, where these are few. Where
+    all that has landed is new it is in the cache, and is not parsed again.
 -#}
-{% macro _without_redeliveries(bounds, below, ids) -%}
+{% macro _without_redeliveries(bounds, below, key_hashes) -%}
     {%- set keys = bounds.get('keys') -%}
     {%- set landed = bounds.changes if bounds.above else new_changes_name() -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
-    {%- if bounds.above and ids | length <= 1000 -%}
-        {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
-        {%- set kafka_keys = run_query(
-            'select distinct cast(xxhash64(key) as string) from ' ~ bounds.records ~ ' as records where ' ~ _batches('batch', bounds.above, bounds.up_to)
-            ~ ' and ' ~ _record_id('records') ~ ' in (' ~ _literals(ids | map('replace', '#before', '') | unique | list) ~ ')'
-        ).columns[0].values() -%}
-        {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ kafka_keys | join(', ') ~ ')' -%}
+    {%- if bounds.above and key_hashes | length <= 1000 -%}
+        {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ key_hashes | map('string') | unique | join(', ') ~ ')' -%}
     {%- endif -%}
 {%- set is_same -%}
         {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
