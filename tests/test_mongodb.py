@@ -447,6 +447,26 @@ def test_a_document_is_kept_as_it_is_until_an_update_changes_it(lakehouse: Lakeh
     assert lakehouse.rejected("whole") == []
 
 
+def test_documents_without_a_connector_in_the_yaml_are_refused(lakehouse: Lakehouse) -> None:
+    events = Collection("unsaid")
+    events.add("c", 1, {"_id": 1, "a": 1})
+    lakehouse.run("unsaid", events.records)
+    properties = lakehouse.project / "models" / "silver" / "unsaid" / "unsaid__unsaid.yml"
+    told = properties.read_text()
+    assert "connector: mongodb" in told
+    properties.write_text(told.replace("connector: mongodb", "hand: written"))
+    events.add("u", 1, None, sets(a=2))
+    lakehouse.land("unsaid", events.records[1:])
+    result = lakehouse.dbt("run", "--select", "stg_unsaid__unsaid", "unsaid__unsaid")
+    assert not result.success
+    assert any("reads documents that updates change in part, and does not say so" in str(node.message) for node in result.result)
+    assert lakehouse.rows("unsaid.unsaid")[0]["a"] == 1
+
+    properties.write_text(told)
+    assert lakehouse.dbt("run", "--select", "stg_unsaid__unsaid", "unsaid__unsaid").success
+    assert lakehouse.rows("unsaid.unsaid")[0]["a"] == 2
+
+
 class Document:
     """A document as the server changes it, and what it tells of that."""
 
