@@ -149,7 +149,7 @@ class _Span:
 class _Gathering:
     """The records of a chunk as they are read.
 
-    A value with a schema block is cut before its payload. The heads are long and few: each is kept once, and sent once.
+    A value with a schema block is cut where its payload begins. The heads are long and few: each is kept once, and sent once.
     """
 
     def __init__(self) -> None:
@@ -157,6 +157,7 @@ class _Gathering:
         self.taken: dict[str, Taken] = {}
         self._heads = {"": 0}
         self._heads_size = 0
+        self._last_heads: dict[str, tuple[int, str]] = {}  # of each topic: most values begin as the one before
         self._spans: dict[Place, tuple[int, int]] = {}
         self._in_order = True
         self._invalid = 0
@@ -170,27 +171,30 @@ class _Gathering:
             self._in_order &= record.offset > high
             self._spans[place] = (min(low, record.offset), max(high, record.offset))
         self._invalid += record.error is not None
-        head, value = self._cut(record.value)
+        topic = record.topic or ""
+        head, value = self._cut(topic, record.value)
         timestamp = None if record.timestamp is None else record.timestamp * 1000
         row = (*record[:3], timestamp, record.key, head, value, record.headers, file, *record[7:])
         size = 64 + len(value or "") + len(record.key or "") + len(record.raw or b"")
-        topic = record.topic or ""
         self._rows.setdefault(topic, []).append(row)
         self._sizes[topic] = self._sizes.get(topic, 0) + size
         self.size += size
 
-    def _cut(self, value: str | None) -> tuple[int, str | None]:
+    def _cut(self, topic: str, value: str | None) -> tuple[int, str | None]:
         if value is None or not value.startswith('{"schema":'):
             return 0, value
-        end = value.find('"payload":') + 1
-        head = value[:end]
-        number = self._heads.get(head)
-        if number is None:
-            if self._heads_size + end > HEADS_BYTES:
-                return 0, value
-            number = self._heads[head] = len(self._heads)
-            self._heads_size += end
-        return number, value[end:]
+        number, head = self._last_heads.get(topic, (0, ""))
+        if not (number and value.startswith(head)):
+            before, payload, _ = value.partition('"payload":')
+            head = before + payload
+            number = self._heads.get(head, 0)
+            if not number:
+                if not payload or self._heads_size + len(head) > HEADS_BYTES:
+                    return 0, value
+                number = self._heads[head] = len(self._heads)
+                self._heads_size += len(head)
+            self._last_heads[topic] = number, head
+        return number, value[len(head) :]
 
     def chunk(self) -> _Chunk:
         groups = self._groups()

@@ -863,6 +863,8 @@ def _properties(system: str, declared: Declared) -> str:
         + [
             {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
             for name in (
+                "_cdc_place_hash",
+                "_cdc_place_number",
                 "_cdc_omitted",
                 *in_part,
                 *(["_cdc_move"] if passed_on else []),

@@ -20,12 +20,12 @@
     A negative position is a rewritten snapshot's "unknown" and sorts before everything.
 -#}
 {% macro _postgresql_position() -%}
-    {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. -#}
-    {%- set sequence = "translate(_event.payload.source.sequence, '[]\" ', '')" -%}
-    {%- set commit_lsn = "try_cast(split_part(" ~ sequence ~ ", ',', 1) as decimal(20, 0))" -%}
-    {%- set event_lsn = "try_cast(split_part(" ~ sequence ~ ", ',', 2) as decimal(20, 0))" -%}
+    {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. Cut by what looks for no pattern. -#}
+    {%- set sequence = '_event.payload.source.sequence' -%}
+    {%- set commit_lsn = "try_cast(trim(both '[\" ' from substring_index(" ~ sequence ~ ", ',', 1)) as bigint)" -%}
+    {%- set event_lsn = "try_cast(trim(both ']\" ' from substring_index(substring_index(" ~ sequence ~ ", ',', 2), ',', -1)) as bigint)" -%}
     {%- set lsn -%}
-        try_cast(_event.payload.source.lsn as decimal(20, 0))
+        try_cast(_event.payload.source.lsn as bigint)
     {%- endset -%}
     {%- set commit_part = 'coalesce(' ~ commit_lsn ~ ', ' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
     {%- set event_part = 'coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}

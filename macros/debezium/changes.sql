@@ -131,6 +131,8 @@ select
     batch as _cdc_batch,
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
+    if({{ _has_coordinates() }}, xxhash64(topic, partition), xxhash64(file)) as _cdc_place_hash,
+    if({{ _has_coordinates() }}, offset, line) as _cdc_place_number,
     _omitted as _cdc_omitted,
     {%- if c.passes_keys_on and keys %}
     {{ _move(c) }} as _cdc_move,
@@ -143,6 +145,12 @@ select
     key as _cdc_key
 from ({{ judged }}) as judged
 
+{%- endmacro %}
+
+
+{#- Whether a record has its place in Kafka; else its place is a line of a file. -#}
+{% macro _has_coordinates() -%}
+    partition is not null and offset is not null
 {%- endmacro %}
 
 

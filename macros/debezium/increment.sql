@@ -60,9 +60,10 @@
     - tells_moves: whether the staging model has `_cdc_move`,
     - is_moved: whether it or the new changes may have any,
     - lowest: the least place in the log of the new changes and truncates,
-    - places, batches: their partitions or files, and their batches, two where there are more,
+    - places, batches: hashes of their partitions or files, and their batches, two where there are more,
     - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
     - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
+    - has_key_in_places: whether changes of one key stand in two partitions or files,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
     - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
@@ -119,6 +120,7 @@
         'has_snapshot': false,
         'is_of_topic': false,
         'is_in_order': true,
+        'has_key_in_places': false,
         'merged_position': merged.position,
         'counted': merged.counted or (counted_then if above >= built_from | int else ''),
         'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
@@ -152,17 +154,22 @@
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
     {%- set asks_order = bounds.is_log and bounds.get('keys') -%}
+    {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
+    {%- set places = 'to_json(slice(sort_array(collect_set(_cdc_place_hash)), 1, 2))' -%}
+    {%- set of_truncate = "filter (where _cdc_kind = 'truncate')" -%}
     {%- set further = [
         'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
-        'max_by(_cdc_event_id, _cdc_position)', 'cast(max_by(_cdc_changed_at, _cdc_position) as string)',
+        'max_by(_cdc_event_id, _cdc_position) ' ~ of_truncate, 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ of_truncate ~ ' as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
-        'min(' ~ _place() ~ ')', 'max(' ~ _place() ~ ')', 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
-        'any_value((' ~ _count_out_of_order(new_changes_name(), bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
+        places, 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
+        'any_value((' ~ _order_of_keys(new_changes_name(), bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
     ] -%}
     {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '), with_old_halves=true)) -%}
     {%- set newest = [] -%}
-    {%- for row in found.rows if row[17] -%} {%- do bounds.update({'is_in_order': false}) -%} {%- endfor -%}
-    {%- for row in found.rows if not row[18] -%}
+    {%- for row in found.rows if row[16] -%}
+        {%- do bounds.update({'is_in_order': row[16] | int in (0, 2), 'has_key_in_places': row[16] | int >= 2}) -%}
+    {%- endfor -%}
+    {%- for row in found.rows if not row[17] -%}
         {%- do bounds.counts.append(row.values()[:6] | list) -%}
         {%- if row[1] == 'truncate' and row[6] > bounds.truncated_at -%}
             {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
@@ -171,10 +178,10 @@
         {%- if row[1] in ('change', 'truncate') -%}
             {%- do bounds.update({
                 'lowest': [bounds.lowest or row[8], row[8]] | min,
-                'places': ((bounds.places + [row[13], row[14]]) | unique(true) | list)[:2],
+                'places': ((bounds.places + fromjson(row[13])) | unique | list)[:2],
                 'batches': ((bounds.batches + [row[0]]) | unique | list)[:2],
-                'has_snapshot': bounds.has_snapshot or row[15] > 0,
-                'is_of_topic': bounds.is_of_topic or row[16] > 0,
+                'has_snapshot': bounds.has_snapshot or row[14] > 0,
+                'is_of_topic': bounds.is_of_topic or row[15] > 0,
             }) -%}
         {%- endif -%}
         {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}

@@ -28,7 +28,7 @@
 -#}
 {% macro _move(c) -%}
     concat(
-        translate(coalesce({{ c.passes_keys_on }}, ''), ' ', '_'),
+        replace(coalesce({{ c.passes_keys_on }}, ''), ' ', '_'),
         case
             when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then ' out'
             when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then ' in'

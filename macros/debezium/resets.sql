@@ -48,7 +48,7 @@
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
     {%- set parts = [] -%}
-    {%- set between = _between_places(bounds, new) if keys else 'places' -%}
+    {%- set between = _between_places(bounds) if keys else 'places' -%}
     {%- set truncates = "new._cdc_kind = 'truncate'" -%}
     {%- if keys -%}
         {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated or not bounds.is_in_order -%}
@@ -80,18 +80,27 @@
 
 
 {#-
-    How many changes stand in their partition or file after one of the same key that lies above them. Keys are told apart by a hash, so that what
-    is sorted is narrow: where two are taken for one key, too much is asked later and nothing too little.
+    Whether a change stands in its partition or file behind one of the same key that lies above it (1), and whether a key stands in two of
+    these (2); 3 for both, 0 for none. Each change is compared with the one before it: where none lies below that, none lies below an earlier
+    one. Keys are told apart by a hash, so that what is sorted is narrow: where two are taken for one key, too much is asked later and nothing
+    too little.
 -#}
-{% macro _count_out_of_order(changes, keys) -%}
-select count_if(_cdc_log < _cdc_highest)
+{% macro _order_of_keys(changes, keys) -%}
+select coalesce(bit_or(if(_cdc_place_hash <> _before_place, 2, if(_cdc_epoch = _before_epoch and _cdc_log < _before_log, 1, 0))), 0)
 from (
     select
+        _cdc_place_hash,
+        _cdc_epoch,
         _cdc_log,
-        max(_cdc_log) over (
-            partition by xxhash64({{ _quoted_list(keys) }}, _cdc_place, _cdc_epoch) order by _cdc_number rows between unbounded preceding and 1 preceding
-        ) as _cdc_highest
-    from ({{ _in_place(changes, "_cdc_kind in ('change', 'truncate')", true) }}) as placed
+        lag(_cdc_place_hash) over of_key as _before_place,
+        lag(_cdc_epoch) over of_key as _before_epoch,
+        lag(_cdc_log) over of_key as _before_log
+    from (
+        select *, {{ _log_or_topic_place() }} as _cdc_log, {{ _epoch_of_position() }} as _cdc_epoch
+        from {{ changes }}
+        where _cdc_kind in ('change', 'truncate')
+    ) as changes
+    window of_key as (partition by xxhash64({{ _quoted_list(keys) }}) order by _cdc_place_hash, _cdc_epoch, _cdc_place_number)
 ) as ordered
 {%- endmacro %}
 
@@ -149,17 +158,19 @@ where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highes
     Whether new changes stand in several places whose numbers do not tell what came later: `numbers` where these begin again in a later batch,
     `places` where a key is in two partitions or files. Where one place and one batch hold them all nothing is asked.
 -#}
-{% macro _between_places(bounds, new) -%}
+{% macro _between_places(bounds) -%}
     {%- set found = [] -%}
     {%- if bounds.batches | length > 1 -%}
         {%- set numbers -%}
 select 1
 from (
     select
-        min(_cdc_number) as first,
-        max(max(_cdc_number)) over (partition by _cdc_place, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding) as last
-    from ({{ new }}) as new
-    group by _cdc_place, _cdc_epoch, _cdc_batch
+        min(_cdc_place_number) as first,
+        max(max(_cdc_place_number)) over (
+            partition by _cdc_place_hash, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding
+        ) as last
+    from (select *, {{ _epoch_of_position() }} as _cdc_epoch from {{ new_changes_name() }} where _cdc_kind in ('change', 'truncate')) as new
+    group by _cdc_place_hash, _cdc_epoch, _cdc_batch
 ) as batches
 where first <= last
 limit 1
@@ -167,10 +178,7 @@ limit 1
         {%- do found.append('numbers') if run_query(numbers).rows | length > 0 -%}
     {%- endif -%}
     {%- if not found and bounds.places | length > 1 -%}
-        {%- set places -%}
-select 1 from ({{ new }}) as new group by {{ _quoted_list(bounds.get('keys')) }} having min(_cdc_place) <> max(_cdc_place) limit 1
-        {%- endset -%}
-        {%- do found.append('places') if bounds.is_truncated or run_query(places).rows | length > 0 -%}
+        {%- do found.append('places') if bounds.is_truncated or bounds.has_key_in_places -%}
     {%- endif -%}
     {{ return(found | first | default(none)) }}
 {%- endmacro %}
@@ -210,12 +218,23 @@ left join (
 {% macro _in_place(changes, condition, is_of_topic) -%}
 select
     *,
-    {{ 'if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')' if is_of_topic else log_position() }} as _cdc_log,
-    substring_index(_cdc_position, '.', 1) as _cdc_epoch,
+    {{ _log_or_topic_place() if is_of_topic else log_position() }} as _cdc_log,
+    {{ _epoch_of_position() }} as _cdc_epoch,
     {{ _place() }} as _cdc_place,
     cast(substring_index(substring(_cdc_event_id, char_length({{ _place() }}) + 2), '#', 1) as bigint) as _cdc_number
 from {{ changes }} as changes
 where {{ condition }}
+{%- endmacro %}
+
+
+{#- The place in the log; of a change that has none its place in the topic. -#}
+{% macro _log_or_topic_place() -%}
+    {{ return('if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')') }}
+{%- endmacro %}
+
+
+{% macro _epoch_of_position() -%}
+    {{ return("substring_index(_cdc_position, '.', 1)") }}
 {%- endmacro %}
 
 
