@@ -86,15 +86,15 @@
     too little.
 -#}
 {% macro _order_of_keys(changes, keys) -%}
-select coalesce(bit_or(if(_cdc_place_hash <> _before_place, 2, if(_cdc_epoch = _before_epoch and _cdc_log < _before_log, 1, 0))), 0)
+select coalesce(bit_or(if(_cdc_place_hash <> _cdc_place_before, 2, if(_cdc_epoch = _cdc_epoch_before and _cdc_log < _cdc_log_before, 1, 0))), 0)
 from (
     select
         _cdc_place_hash,
         _cdc_epoch,
         _cdc_log,
-        lag(_cdc_place_hash) over of_key as _before_place,
-        lag(_cdc_epoch) over of_key as _before_epoch,
-        lag(_cdc_log) over of_key as _before_log
+        lag(_cdc_place_hash) over of_key as _cdc_place_before,
+        lag(_cdc_epoch) over of_key as _cdc_epoch_before,
+        lag(_cdc_log) over of_key as _cdc_log_before
     from (
         select *, {{ _log_or_topic_place() }} as _cdc_log, {{ _epoch_of_position() }} as _cdc_epoch
         from {{ changes }}
