@@ -240,6 +240,8 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         if kind == "staging":
             columns += [column for column in METADATA if column != "_cdc_is_deleted"]
             columns += [
+                "_cdc_place_hash",
+                "_cdc_place_number",
                 "_cdc_omitted",
                 *patches,
                 *(["_cdc_move"] if passes_keys_on else []),
