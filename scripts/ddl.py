@@ -48,6 +48,21 @@ SIMPLE = {
     "TIMESTAMP": "ZonedTimestamp",
     "YEAR": "Year",
     "POINT": "Point",
+    "VECTOR": "FloatVector",
+}
+# Other names that MySQL takes for a type; a DDL record of a running table has the one that the statement has.
+SYNONYMS = {
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INT3": "MEDIUMINT",
+    "MIDDLEINT": "MEDIUMINT",
+    "INT4": "INT",
+    "INT8": "BIGINT",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "LONG VARBINARY": "MEDIUMBLOB",
+    "CHAR BYTE": "BINARY",
+    "CHARACTER BYTE": "BINARY",
 }
 
 
@@ -152,7 +167,7 @@ def _can_be(kind: str, value: Any, fraction: int) -> bool:
     if name == "Decimal":
         return is_number or isinstance(value, str) and _is_base64(value)
     if name == "DecimalText":
-        return isinstance(value, str) and bool(NUMBER.match(value)) and ("." in value or kind.endswith(",0)"))
+        return isinstance(value, str) and bool(NUMBER.match(value)) and (bool(re.search("[.eE]", value)) or kind.endswith(",0)"))
     if name == "bytes_hex":
         return isinstance(value, str) and bool(HEXADECIMAL.match(value))
     if name == "bytes_url":
@@ -204,8 +219,12 @@ def _values(rows: list[dict[str, Any]], name: str) -> Iterator[Any]:
 def _column(column: dict[str, Any], values: tuple[Any, ...]) -> _Column:
     kind = str(column.get("typeName", "")).upper()
     unsigned = "UNSIGNED" in kind
-    base = kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split(" ")[0].strip()
+    words = " ".join(kind.split("(")[0].replace("UNSIGNED", "").replace("ZEROFILL", "").split())
+    base = SYNONYMS.get(words, words.partition(" ")[0])
+    base = SYNONYMS.get(base, base)
     length, scale = (number if isinstance(number, int) else 0 for number in (column.get("length"), column.get("scale")))
+    if base == "FLOAT" and length > 24 and column.get("scale") is None:
+        base = "DOUBLE"  # of so many bits
     if base in ("BIGINT", "SERIAL") and (unsigned or base == "SERIAL"):
         return _Column({"long": "uint64", "precise": "Decimal(20,0)"}, "bigint.unsigned.handling.mode", 0, values)
     if base in ("DECIMAL", "NUMERIC", "DEC", "FIXED"):

@@ -10,6 +10,7 @@ deleted from bronze, or taken back, the ledger alone knows.
 
 import glob
 import hashlib
+import os
 import uuid
 from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -230,21 +231,20 @@ class _Gathering:
 def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """The files that a path, a folder or a glob pattern names, each once, sorted.
 
-    Of a folder these are all files below it but those whose names begin with `.` or `_`: half-written files and markers of the
-    programs that write folders (`.part`, `_SUCCESS`). A path or a pattern names such a file, too.
+    Of a folder these are all files below it, also in folders that it links to. Files and folders below it that begin with `.`
+    or `_` are left out: half-written files and markers of the programs that write folders (`.part`, `_SUCCESS`, `_temporary/`). A
+    path or a pattern names such a file, too.
 
     Args:
         say: called with a line about files that are left out.
 
     Raises:
-        LakehouseError: nothing is there.
+        LakehouseError: nothing is there, or a folder or a link in it cannot be read.
     """
     path = Path(events)
-    hidden = []
+    hidden: list[Path] = []
     if path.is_dir():
-        below = [file for file in path.rglob("*") if file.is_file()]
-        hidden = [file for file in below if file.name.startswith((".", "_"))]
-        found = [file for file in below if not file.name.startswith((".", "_"))]
+        found, hidden = _files_below(path)
     elif path.exists():
         found = [path]
     else:
@@ -254,8 +254,28 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
         what += f" but {len(hidden)} whose names begin with . or _" if hidden else ""
         raise LakehouseError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
     if hidden:
-        say(f"{events}: {len(hidden)} file(s) skipped, as their names begin with . or _")
+        say(f"{events}: {len(hidden)} files or folders skipped, as their names begin with . or _")
     return sorted({file.resolve() for file in found})
+
+
+def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """All files below a folder, through links, each folder once; and the files and folders that are left out for their names."""
+
+    def refuse(error: OSError) -> None:
+        raise LakehouseError(f"{error.filename}: the folder cannot be read ({error.strerror}). All that is in EVENTS has to be.")
+
+    found, hidden, seen = list[Path](), list[Path](), set[Path]()
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        here = Path(place)
+        seen.add(here.resolve())
+        hidden += [here / name for name in (*folders, *names) if name.startswith((".", "_"))]
+        folders[:] = [name for name in folders if not name.startswith((".", "_")) and (here / name).resolve() not in seen]
+        for path in (here / name for name in names if not name.startswith((".", "_"))):
+            if not path.exists():
+                raise LakehouseError(f"{path}: the link leads nowhere. All that is in EVENTS has to be readable.")
+            if path.is_file():
+                found.append(path)
+    return found, hidden
 
 
 def land_files(spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None) -> Landed:
@@ -277,7 +297,13 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
     return _land(spark, system, chunks, _commit, say, {str(file) for file in files})
 
 
-def land_topics(spark: SparkSession, system: str, topics: Topics, say: Callable[[str], None] = lambda _: None) -> Landed:
+def land_topics(
+    spark: SparkSession,
+    system: str,
+    topics: Topics,
+    say: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Landed:
     """Land what is new in topics of a Kafka in `bronze.<system>`.
 
     Args:
@@ -285,13 +311,25 @@ def land_topics(spark: SparkSession, system: str, topics: Topics, say: Callable[
         system: name of the system, already checked to be a plain name.
         topics: where and which they are.
         say: called with a line of progress.
+        warn: called with each of `Landed.lost`, before anything is committed: no later run finds it again, whatever this one does.
 
     Raises:
         LakehouseError: the broker does not answer or refuses, a topic does not exist, or another loader kept winning.
     """
 
+    warned = set[str]()
+
     def spans(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Span]:
-        return _spans(spark, system, topics, ledger, landed)
+        found = _spans(spark, system, topics, ledger, landed)
+        while True:
+            span = next(found, None)
+            for told in landed.lost:
+                if told not in warned:
+                    warned.add(told)
+                    warn(told)
+            if span is None:
+                return
+            yield span
 
     def commit(*arguments: Any) -> bool:
         try:

@@ -131,26 +131,35 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 
 class Built:
-    """What was built last in this lakehouse: the text of every model, the newest batch of every system, of which bronze table, and
-    which of its topics are of tables that got no models.
+    """What was built last in this lakehouse, and when: the text of every model, the newest batch of every system, of which bronze
+    table, and which of its topics are of tables that got no models.
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "at": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
             batches = {str(system): int(batch) for system, batch in found["batches"].items()}
             bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
             refused = {str(system): [str(topic) for topic in topics] for system, topics in found["refused"].items()}
-            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused}
+            at = {str(system): int(micros) for system, micros in found["at"].items()}
+            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused, "at": at}
 
     def up_to(self, spark: SparkSession, system: str) -> int:
-        """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so."""
-        return self.state["batches"].get(system, 0) if self.state["bronze"].get(system) == _bronze_id(spark, system) else 0
+        """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
+
+        A restored catalog gives the numbers of the batches that it lacks to others, which land after they were built.
+        """
+        known = int(self.state["batches"].get(system, 0))
+        if not known or self.state["bronze"].get(system) != _bronze_id(spark, system):
+            return 0
+        at = int(self.state["at"].get(system, 0))
+        landed = f"select max(landed_at) <= timestamp_micros({at}) as before from bronze.`{system}` where batch = {known}"
+        return known if spark.sql(landed).collect()[0].before else 0
 
     def save(self) -> None:
         part = self.path.with_suffix(".part")
@@ -193,15 +202,13 @@ def main() -> int:
         _show(spark, [request.system for request in todo], say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
         if every:
-            if lost:
-                say(f"\nError: {_lost(lost)}")
             return _go_on(spark, todo[0], every, bool(failed), say)
         if failed:
             say(f"\n{failed} models failed; see the messages above and {log_file()}.")
-        if failed or behind:
-            return 1
         if lost:
             raise LakehouseError(_lost(lost))
+        if failed or behind:
+            return 1
         _next_steps(todo, say)
         return 0
     except LakehouseError as error:
@@ -269,11 +276,9 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
         while True:
             time.sleep(every - time.time() % every)
             try:
-                landed = land_topics(spark, request.system, request.events)
-                if landed.batches or landed.notes or landed.lost:
+                landed = land_topics(spark, request.system, request.events, warn=lambda told: say(f"Error: {_lost([told])}"))
+                if landed.batches or landed.notes:
                     _tell(request, landed, say)
-                if landed.lost:
-                    say(f"Error: {_lost(landed.lost)}")
                 is_behind = is_behind or bool(landed.batches)
                 if is_behind:
                     is_behind = bool(_refresh(spark, [request], say))
@@ -313,7 +318,9 @@ def _prepare_dbt() -> None:
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
     if isinstance(request.events, Topics):
-        landed = land_topics(spark, request.system, request.events, say)
+        landed = land_topics(
+            spark, request.system, request.events, say, lambda told: say(f"Error: {request.system}: {_lost([told])}")
+        )
     else:
         landed = land_files(spark, request.system, files, say)
     _tell(request, landed, say, f" in {len(files)} file(s)" if files else "")
@@ -348,13 +355,14 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for system, done in zip(systems, scaffolded, strict=True):
         batches[system] = done.up_to
         bronze[system] = _bronze_id(spark, system)
-        is_another = built.state["bronze"].get(system, bronze[system]) != bronze[system]
+        is_another = bool(built.state["batches"].get(system)) and not done.above
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}
         tables = declared_tables(system, PROJECT / "models").values()
-        for live, silver in ((table.model("live", system), table.model("silver", system)) for table in tables):
-            if live in files:  # its text names no columns: it has those of silver
-                files[live] += files.get(silver, "")
-        edited = {name for name, text in files.items() if built.state["models"].get(name) != text}
+        for live, silver, staging in ([table.model(layer, system) for layer in ("live", "silver", "staging")] for table in tables):
+            if live in files:  # its text names no columns: it has those of silver, whose types are those of staging
+                files[live] += files.get(silver, "") + files.get(staging, "")
+        # What was built of another bronze table may be in another catalog.
+        edited = {name for name, text in files.items() if is_another or built.state["models"].get(name) != text}
         changed = bool(done.topics or edited or is_another)
         texts.update(files)
         wanted.update(dict.fromkeys(edited, False))
@@ -381,6 +389,8 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     if not failed:
         built.state["models"].update(texts)
         built.state["batches"].update(batches)
+        now = spark.sql("select unix_micros(current_timestamp()) as now").collect()[0].now  # by the clock of `landed_at`
+        built.state["at"].update(dict.fromkeys(batches, now))
         built.state["bronze"].update(bronze)
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()

@@ -4,10 +4,12 @@ What the events say of a table is found in `observe`; the files are plain text o
 edited by hand since is never written over.
 """
 
+import ast
 import csv
 import json
 import re
 from collections.abc import Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,6 +52,7 @@ class Scaffolded:
     """What one call of `scaffold` did."""
 
     up_to: int = 0  # the newest batch when it began: what landed meanwhile is looked at the next time
+    above: int = 0  # the batch above which events were looked at
     topics: set[str | None] = field(default_factory=set)  # those that have new records
     written: list[str] = field(default_factory=list)  # names of models that are new or changed
     rebuilt: list[str] = field(default_factory=list)  # models of tables that have another key now
@@ -59,10 +62,14 @@ class Scaffolded:
 
 def check_system(system: str) -> None:
     """Raise a `LakehouseError` unless `system` can name a schema and a folder."""
-    if not NAME.match(system) or system in RESERVED_SYSTEMS or "__" in system:
+    is_plain = NAME.match(system) and "__" not in system and not system.endswith("_")
+    if (
+        not is_plain or system in RESERVED_SYSTEMS or system.startswith(("stg_", "live_"))
+    ):  # models of another system may be named so
         raise LakehouseError(
             f"SYSTEM={system}: expected a name of lower-case letters, digits and single underscores that begins with a "
-            f"letter and is none of {', '.join(sorted(RESERVED_SYSTEMS))}."
+            "letter, ends with none, does not begin with stg_ or live_, "
+            f"and is none of {', '.join(sorted(RESERVED_SYSTEMS))}."
         )
 
 
@@ -86,7 +93,8 @@ def scaffold(
 
     Args:
         refused: topics of tables of which no models could be written before: all of their events are looked at.
-        connector: the connector to assume; None takes it from the events.
+        connector: the connector to assume; None takes it from the events. With one, all events of topics that have no models
+            are looked at: without it they may have told nothing.
         keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
         servers: what several connectors (`topic.prefix`) that send a table are: `shards`, or `one` log under several names.
 
@@ -96,11 +104,15 @@ def scaffold(
     """
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
-    done = Scaffolded(spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0)
+    done = Scaffolded(spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0, above_batch)
     _finish(system, models, done)
     known = declared_tables(system, models)
+    for one in known.values():
+        _follow_text(system, one, models)
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
+    if connector:
+        refused = refused | _topics_without_models(spark, system, modelled)
     seen = observe(spark, system, connector, above_batch, modelled, refused)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
@@ -215,7 +227,8 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     columns = {**declared.table.columns, **seen.columns} if declared else seen.columns
     if not columns:
         return "no event carries a row"
-    marked = [name for name in (*seen.identity, *columns, *seen.topics) if re.search(r"{[{%#]|[%#}]}", name)]
+    named = (*seen.identity, *columns, *seen.topics, *seen.servers, *seen.source_tables)
+    marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
     if marked:
         return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
     folded: dict[str, str] = {}
@@ -226,6 +239,11 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
             return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
         folded[name.lower()] = name
     return ""
+
+
+def _topics_without_models(spark: SparkSession, system: str, modelled: Set[str]) -> Set[str]:
+    rows = spark.sql(f"select distinct topic from bronze.`{system}` where topic is not null").collect()
+    return {row.topic for row in rows} - modelled
 
 
 def _has_tombstones(spark: SparkSession, system: str, table: TableSeen) -> bool:
@@ -684,10 +702,10 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
     before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
     if not is_untouched(system, before, models):
-        done.notes.append(
-            f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
-            f"its models were edited by hand, so add them there"
-        )
+        missing = ", ".join(sorted(topics - table.topics)) or "none"
+        if added or missing != "none":
+            told = f"new columns {', '.join(added) or 'none'}, topics {missing}"
+            done.notes.append(f"{table.name}: {told}: its models were edited by hand, so add them there")
         return
     if added:
         done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")
@@ -698,6 +716,19 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     table.columns = {**table.columns, **added}
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
+
+
+def _follow_text(system: str, declared: Declared, models: Path) -> None:
+    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
+    path = models / "staging" / system / f"{declared.model('staging', system)}.sql"
+    found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", path.read_text(encoding="utf-8")) if path.exists() else None
+    with suppress(ValueError, SyntaxError):
+        topics = ast.literal_eval(found[1]) if found else None
+        if isinstance(topics, list) and all(isinstance(topic, str) for topic in topics) and set(topics) - declared.table.topics:
+            name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
+            if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
+                declared.table.topics |= set(topics)
+                _write_properties(system, declared, models)
 
 
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:

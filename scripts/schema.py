@@ -116,9 +116,15 @@ def column_type(schema: Any, nesting: int = 0) -> str:
         return SEMANTIC_TYPES[name]
     if kind == "array":
         return f"array<{column_type(schema.get('items') or {}, nesting + 1)}>"
+    if kind == "map" and any(_type_of(schema.get(part)) != "string" for part in ("keys", "values")):
+        return "any"
     if kind == "int64" and "BIGINT" in source_type and "UNSIGNED" in source_type:
         return "uint64"
     return PLAIN_TYPES.get(str(kind), "any")
+
+
+def _type_of(schema: Any) -> Any:
+    return schema.get("type") if isinstance(schema, dict) else "string"
 
 
 def _with_numbers(name: str, *numbers: Any) -> str:

@@ -267,7 +267,24 @@ def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     said: list[str] = []
     assert loader.event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
-    assert said == [f"{tmp_path}: 2 file(s) skipped, as their names begin with . or _"]
+    assert said == [f"{tmp_path}: 2 files or folders skipped, as their names begin with . or _"]
+
+
+def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
+    """Also what it links to, each once; what a program is still writing, in a folder of its own, is left out."""
+    events, other = tmp_path / "events", tmp_path / "other"
+    for path in (events / "a.jsonl", events / "deep" / "b.jsonl", other / "c.jsonl", events / "_temporary" / "0" / "part.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (events / "link").symlink_to(other)
+    (events / "deep" / "up").symlink_to(events)
+    (events / ".link").symlink_to(tmp_path / "nowhere")
+    said: list[str] = []
+    found = [path.name for path in loader.event_files(str(events), said.append)]
+    assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [True]
+    (events / "d.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(LakehouseError, match=r"d\.jsonl: the link leads nowhere"):
+        loader.event_files(str(events))
 
 
 def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
@@ -296,6 +313,9 @@ def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> 
         ({"SYSTEM": "x; drop table y"}, "SYSTEM=x; drop table y: expected a name"),
         ({"SYSTEM": "silver"}, "SYSTEM=silver: expected a name"),
         ({"SYSTEM": "a__b"}, "SYSTEM=a__b: expected a name"),
+        ({"SYSTEM": "a_"}, "SYSTEM=a_: expected a name"),
+        ({"SYSTEM": "stg_a"}, "SYSTEM=stg_a: expected a name"),
+        ({"SYSTEM": "live_a"}, "SYSTEM=live_a: expected a name"),
         ({"KEYS": "orders"}, "KEYS='orders': 'orders' is not of the form table=column"),
         ({"KEYS": "it's=id"}, 'KEYS="it\'s=id": a quote is not closed.'),
         ({"KEYS": "orders=nope"}, "KEYS: table public.orders has no column nope; it has id."),
@@ -822,6 +842,8 @@ def test_hostile_names_and_values_are_only_names_and_values(
     records.append(event("c", 62, {"id": 1, "Name": "a", "name": "b"}, table="twice"))
     records.append(event("c", 63, {"id": 1, "_cdc_op": "a"}, table="metadata"))
     records.append(event("c", 64, {"id": 1, "": "a"}, table="nameless"))
+    served = event("c", 65, {"id": 1}, table="served")
+    records.append({**served, "value": served["value"].replace('"name": "shop"', '"name": "{{ 1/0 }}"')})
     done = lakehouse.run("hostile", records)
 
     problems = {
@@ -830,6 +852,7 @@ def test_hostile_names_and_values_are_only_names_and_values(
         "twice": "columns 'Name' and 'name' differ in case only, which Spark cannot tell apart",
         "metadata": "a column is named '_cdc_op', which is a name of the metadata columns",
         "nameless": "a column is named '', which Iceberg cannot name",
+        "served": "the name '{{ 1/0 }}' holds marks of Jinja, which no dbt project can name",
     }
     for table, problem in problems.items():
         assert f"public.{table}: {problem}; no model was written" in done.notes

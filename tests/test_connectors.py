@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from conftest import REPOSITORY, Lakehouse, corpus
-from event_factory import PLACEHOLDER
+from event_factory import PLACEHOLDER, event
 from histories import EXPECTED, FLINK_ROWS, SAMPLE, History, Record, flink, sample_lines
 from test_vendors import EVENTS, EXAMPLES
 
@@ -535,6 +535,65 @@ def test_flattened_rows_are_recognised_and_refused_where_nothing_tells_of_delete
     lakehouse.land("drop_renamed", renamed)  # of which nobody can tell whether deletes are dropped
     notes = lakehouse.scaffold("drop_renamed", "flattened").notes
     assert [note for note in notes if "renamed: no event tells of deletes" in note and "deleted rows stay" in note]
+
+
+def test_flattened_rows_that_told_nothing_are_read_once_their_connector_is_named(lakehouse: Lakehouse) -> None:
+    """Where another table of the system was built meanwhile."""
+    lakehouse.run("named_later", [flat("rows", 0, {"id": 1}, {"id": 1, "note": "a"}), event("c", 1, {"id": 1})])
+    assert not (lakehouse.project / "models" / "staging" / "named_later" / "stg_named_later__rows.sql").exists()
+    lakehouse.run("named_later", [], connector="flattened")
+    assert lakehouse.rows("named_later.rows") == [{"id": 1, "note": "a"}]
+
+
+def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lakehouse: Lakehouse) -> None:
+    """A column that nobody has declared makes no delete of a row either."""
+    plain: list[dict[str, Any]] = [
+        {"schema": "public", "id": 1, "note": "a"},
+        {"payload": None, "id": 2, "note": "b"},
+        {"payload": {"id": 9}, "id": 3, "note": "c"},
+        {"schema": {"id": 9}, "payload": {"id": 9}, "id": 4, "note": "d"},
+        {"schema": "x", "id": 5, "note": "e"},
+    ]
+    rows = [{**row, "__op": "c", "__deleted": str(row["id"] == 5).lower()} for row in plain]
+    wrapped = {"schema": None, "payload": {"id": 6, "schema": "s", "note": "f", "__op": "c", "__deleted": "false"}}
+    nothing = [{"schema": None, "payload": None}, None]
+    records = [flat("wraps", at, {"id": at + 1}, row) for at, row in enumerate([*rows, wrapped])]
+    lakehouse.run("wraps", [*records, *(flat("wraps", 6 + at, {"id": 7}, value) for at, value in enumerate(nothing))])
+    found = lakehouse.sql("select id, `schema`, payload is null, note from wraps.wraps order by id")
+    assert [(id, note) for id, _, _, note in found] == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "f")]
+    assert [(schema, is_null) for _, schema, is_null, _ in found] == [
+        ("public", True), (None, True), (None, False), ('{"id":9}', False), ("s", True),
+    ]  # fmt: skip
+    assert lakehouse.rejected("wraps") == []
+
+    first = [flat("undeclared", 0, {"id": 1}, {"id": 1, "__deleted": "false"})]
+    lakehouse.run("undeclared", first)
+    new = [{"schema": "public", "id": 1, "__deleted": "false"}, {"payload": None, "id": 1, "__deleted": "false"}]
+    lakehouse.land("undeclared", [flat("undeclared", 1 + at, {"id": 1}, row) for at, row in enumerate(new)])
+    assert lakehouse.dbt("run", "--select", "source:bronze.undeclared+").success
+    assert lakehouse.rows("undeclared.undeclared") == [{"id": 1}]
+    assert lakehouse.rejected("undeclared") == [(f"undeclared/0/{at}", "no_after_image") for at in (1, 2)]
+    lakehouse.build_landed("undeclared")
+    assert lakehouse.rows("undeclared.undeclared") == [{"id": 1, "schema": None, "payload": None}]
+    assert lakehouse.rejected("undeclared") == []
+
+
+def test_changes_of_two_topics_at_one_offset_have_one_order(lakehouse: Lakehouse) -> None:
+    """Where positions tell none: whichever comes first, it is the same one that counts."""
+    first = [envelope("ta", {"id": id, "note": "ta"}) for id in (1, 2, 3)]
+    second = [envelope("tb", {"id": id, "note": "tb"}) for id in (1, 2, 3)]
+    for records in (first, second):
+        for offset, record in enumerate(records):
+            record["offset"] = offset
+    lakehouse.run("ties", [first[0], second[1], first[2], second[2]])
+    lakehouse.run("ties", [second[0], first[1]])
+    (note,) = {row["note"] for row in lakehouse.rows("ties.t", "id")}
+    assert note in ("ta", "tb")
+
+
+def envelope(topic: str, row: dict[str, Any]) -> Record:
+    value = {"op": "u", "before": None, "after": row, "source": {"db": "d", "table": "t"}}
+    return {"topic": topic, "partition": 0, "offset": 0, "key": json.dumps({"id": row["id"]}), "value": json.dumps(value)}
 
 
 def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:

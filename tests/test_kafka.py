@@ -543,6 +543,16 @@ def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
     assert [row["id"] for row in lakehouse.rows("short.orders")] == [1, 22, 23]
     assert lakehouse._run.main() == 0
 
+    def refuse(*_: Any) -> int:
+        raise LakehouseError("nothing can be built")
+
+    broker.produce(of("short", *(created(30 + n, id=30 + n) for n in range(4))))
+    broker.do("delete_records", "short.public.orders", before=7)
+    monkeypatch.setattr(lakehouse._run, "_refresh", refuse)
+    assert lakehouse._run.main() == 1
+    told = capsys.readouterr()
+    assert "Error: short: short.public.orders/0: offsets 5 to 6 were deleted" in told.out and "nothing can be built" in told.err
+
 
 def test_a_run_on_a_resident_server_goes_on_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)

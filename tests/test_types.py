@@ -9,11 +9,12 @@ import json
 import random
 import re
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from conftest import Lakehouse
-from event_factory import event, of_mysql
+from event_factory import PLACEHOLDER, created, deleted, event, of_mysql
 
 DAY = (date(2017, 9, 15) - date(1970, 1, 1)).days
 SECOND = int(datetime(2017, 9, 15, 12, 34, 56, tzinfo=timezone.utc).timestamp())
@@ -64,9 +65,13 @@ COLUMNS: dict[str, Column] = {
     "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA", ""]),
     "precise_38": ("bytes", CONNECT + "Decimal", decimal(38, 10), unscaled(10**38 - 1), "9" * 28 + "." + "9" * 10, []),
     "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", []),
+    "precise_fraction": ("bytes", CONNECT + "Decimal", decimal(18, 18), unscaled(-123456789012345678), "-0.123456789012345678", []),
+    "precise_hundreds": ("bytes", CONNECT + "Decimal", decimal(17, -2), unscaled(-123), "-12300", [unscaled(10**17)]),
+    "precise_hundreds_38": ("bytes", CONNECT + "Decimal", decimal(36, -2), unscaled(10**36 - 1), "9" * 36 + "00", []),
+    "no_hundreds": ("bytes", CONNECT + "Decimal", decimal(40, -2), unscaled(0), "0", []),
     "any_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": 3, "value": "MDk="}, "12.345", []),
-    "decimal_string": ("string", None, None, "-123.45", "-123.45", ["1234567.89", "0.123", "1e3", "NaN"]),
-    "decimal_wide_string": ("string", None, None, "9" * 63 + ".99", "9" * 63 + ".99", ["many", "1e3", ""]),
+    "decimal_string": ("string", None, None, "-123.45", "-123.45", ["1234567.89", "0.123", "1e-3", "1e6", "NaN"]),
+    "decimal_wide_string": ("string", None, None, "9" * 63 + ".99", "9" * 63 + ".99", ["many", "1e1000", ""]),
     "decimal_double": ("double", None, None, 123.45, "123.45", []),
     # bigint.unsigned.handling.mode
     "unsigned_precise": ("bytes", CONNECT + "Decimal", decimal(20, 0), unscaled(2**64 - 1), "18446744073709551615", []),
@@ -201,6 +206,113 @@ def test_numbers_of_any_length_are_exact(lakehouse: Lakehouse) -> None:
     assert [pair for pair in zip(found, wanted, strict=True) if pair[0] != pair[1]] == []
 
 
+def test_numbers_that_json_has_where_a_text_was_declared_are_whole_or_rejected(lakehouse: Lakehouse) -> None:
+    """To read a number with a fraction as a text, Spark prints it anew."""
+    texts = ["n/a", "1.10", "[1.10]", '{"a": 1.5}', "2.0.1\nE", "7E", "12", "true"]
+    exact = {"-5": "-5", "12345678901234567890123": "12345678901234567890123", "false": "false", "[1]": "[1]"}
+    changed = ["1.10", "-12345678901234567890.12", "1e3", "[1.10]", '{"a": 1.10}']
+    records = [created(at, id=at, version=text) for at, text in enumerate(texts, 1)]
+    for at, token in enumerate([*exact, *changed], len(texts) + 1):
+        record = created(at, id=at, version="<>")
+        records.append({**record, "value": str(record["value"]).replace('"<>"', token)})
+    lakehouse.land("reprinted", records[: len(texts)])
+    lakehouse.scaffold("reprinted")
+    lakehouse.run("reprinted", records[len(texts) :])
+    assert [version for _, version in lakehouse.sql("select * from reprinted.orders order by id")] == [*texts, *exact.values()]
+    first = len(texts) + len(exact) + 1
+    assert [(int(event.rsplit("/", 1)[1]), reason) for event, reason in lakehouse.rejected("reprinted")] == [
+        (at, "value_not_exact: version") for at in range(first, first + len(changed))
+    ]
+
+
+def test_decimals_in_scientific_notation_are_exact_or_rejected(lakehouse: Lakehouse) -> None:
+    """Java prints a decimal so from six zeros behind its point on: with a scale of seven each zero."""
+    exact = {"0E-8": "0.00000000", "-1E-8": "-0.00000001", "1.5E-7": "0.00000015", "1.5e+1": "15.00000000", "0.50": "0.50000000"}
+    inexact = ["1.55E-8", "1E-9", "1E2", "E-8", "1E", "1E-8 "]
+    numeric = {"0E-8": "0.00000000", "0e0": "0.00000000", "0.00000015": "0.00000015"}
+    none = ["1E-8", "0E-400", "1E-400"]
+    kinds = {"small": "DecimalText(10,8)", "wide": "DecimalText(45,8)", "number": "Decimal(10,8)"}
+
+    def row(at: int, text: str, number: str = "0") -> dict[str, Any]:
+        record = created(at, id=at, small=text, wide=text, number="<>")
+        return {**record, "value": str(record["value"]).replace('"<>"', number)}
+
+    cases = [(text, "0") for text in [*exact, *inexact]] + [("0", number) for number in [*numeric, *none]]
+    lakehouse.land("scientific", [row(at, *case) for at, case in enumerate(cases)])
+    lakehouse.scaffold("scientific")
+    model = lakehouse.project / "models" / "staging" / "scientific" / "stg_scientific__orders.sql"
+    text = model.read_text()
+    for name, kind in kinds.items():
+        text = re.sub(f"'{name}': '\\w+'", f"'{name}': '{kind}'", text)
+    model.write_text(text)
+    lakehouse.run("scientific", [])
+
+    def plain(value: str) -> str:
+        return format(Decimal(value), "f")
+
+    columns = "cast(small as string), wide, cast(number as string)"
+    found = lakehouse.sql(f"select id, {columns} from scientific.orders order by id")
+    wanted = [*exact.values(), *["0.00000000"] * len(numeric)]
+    assert [plain(small) for _, small, _, _ in found] == wanted
+    assert [wide for _, _, wide, _ in found[: len(exact)]] == [plain(text) for text in exact]
+    assert [plain(number) for _, _, _, number in found[len(exact) :]] == list(numeric.values())
+    rejected = {int(event.rsplit("/", 1)[1]) for event, _ in lakehouse.rejected("scientific")}
+    assert rejected == {at for at, (text, number) in enumerate(cases) if text in inexact or number in none}
+
+
+def test_placeholders_in_every_form_keep_what_was_there(lakehouse: Lakehouse) -> None:
+    """As Debezium's PostgreSQL connector writes them: a HSTORE in JSON, arrays of numbers as the bytes of the text."""
+    letters = list(PLACEHOLDER.encode())
+    decimals = {"type": "bytes", "optional": True, "name": CONNECT + "Decimal", "parameters": decimal(8, 2)}
+    numbers = {"type": "double", "optional": True}
+    fields: list[dict[str, Any]] = [{"type": "int32", "optional": False, "field": "id"}]
+    fields.append({"type": "string", "name": DEBEZIUM + "data.Json", "optional": True, "field": "pairs"})
+    fields += [
+        {"type": "array", "items": items, "optional": True, "field": name}
+        for name, items in (("ratios", numbers), ("sums", decimals))
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    rows = [
+        {"id": 1, "pairs": '{"a":"1"}', "ratios": [0.5, None], "sums": [unscaled(150)]},
+        {
+            "id": 1,
+            "pairs": json.dumps({PLACEHOLDER: PLACEHOLDER}, separators=(",", ":")),
+            "ratios": letters,
+            "sums": [unscaled(n) for n in letters],
+        },
+        {"id": 2, "pairs": "{}", "ratios": letters[1:], "sums": [unscaled(n) for n in letters[1:]]},
+    ]
+    records = [event("c" if at != 1 else "u", at + 1, row) for at, row in enumerate(rows)]
+    values = [json.dumps({"schema": schema, "payload": json.loads(record["value"])}) for record in records]
+    lakehouse.run("placeholders", [{**record, "value": value} for record, value in zip(records, values, strict=True)])
+    first, second = lakehouse.rows("placeholders.orders", "id")
+    assert (first["pairs"], first["ratios"], first["sums"]) == ('{"a":"1"}', [0.5, None], [Decimal("1.50")])
+    assert (second["ratios"], second["sums"]) == ([float(n) for n in letters[1:]], [Decimal(n) / 100 for n in letters[1:]])
+
+
+def test_a_null_among_structures_is_null(lakehouse: Lakehouse) -> None:
+    """And a map whose keys are no texts is what it is in JSON."""
+    items = {"type": "struct", "fields": [{"type": "int32", "field": "a"}], "optional": True}
+    fields: list[dict[str, Any]] = [{"type": "int32", "optional": False, "field": "id"}]
+    fields += [{"type": "array", "items": items, "optional": True, "field": "parts"}]
+    fields += [{"type": "map", "keys": {"type": "int32"}, "values": {"type": "string"}, "optional": True, "field": "pairs"}]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    record = created(1, id=1, parts=[{"a": 1}, None, "null"], pairs=[[1, "a"]])
+    lakehouse.run("structures", [{**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})}])
+    assert lakehouse.sql("select parts, pairs from structures.orders") == [(['{"a":1}', None, "null"], '[[1,"a"]]')]
+
+
+def test_a_key_column_may_be_named_as_the_wrapper_of_a_key(lakehouse: Lakehouse) -> None:
+    schema = {"type": "struct", "fields": [{"type": "int32", "field": "payload"}]}
+    records = [created(1, payload=5, note="a", id=0), created(2, payload=6, note="b", id=0)]
+    records.append({**deleted(3, payload=5), "value": str(deleted(3, id=0)["value"])})
+    keys = [5, 6, 5]
+    for record, key in zip(records, keys, strict=True):
+        record["key"] = json.dumps({"schema": schema, "payload": {"payload": key}})
+    lakehouse.run("wrapper", records)
+    assert lakehouse.sql("select payload, note from wrapper.orders") == [(6, "b")]
+
+
 Ddl = dict[str, tuple[str, int | None, int | None]]  # column → type, length, scale
 AT, EXACTLY = ("DATETIME", None, None), ("DATETIME", 6, None)
 BLOB, BINARY = ("BLOB", None, None), ("BINARY", 4, None)
@@ -257,6 +369,13 @@ MODES: dict[str, tuple[Ddl, list[list[Any]], list[str]]] = {
     ),
     "double": ({"price": ("DECIMAL", 20, 2), "rate": ("DECIMAL", 9, 4)}, [[1.5, 2.25], [1e17, 3.0]], ["double", "double"]),
     "numeric": ({"price": ("DECIMAL", 30, 2)}, [["<1.50>"], ["<12345678901234567890.25>"]], ["Decimal(30,2)"]),
+    "synonyms": (
+        {"a": ("INT8 UNSIGNED", None, None), "b": ("MIDDLEINT", None, None), "c": ("FLOAT", 30, None), "d": ("FLOAT", 7, 3)},
+        [[-1, 2, 0.1234567890123, 1.5]],
+        ["uint64", "int32", "double", "float"],
+    ),
+    "long": ({"a": ("LONG VARBINARY", None, None), "b": ("LONG", None, None)}, [["3q2+7w==", "a"]], ["bytes", "string"]),
+    "zeros": ({"a": ("DECIMAL", 10, 8)}, [["0E-8"], ["0.50000000"]], ["DecimalText(10,8)"]),
     # Nothing tells: as in the default, and told.
     "binary.handling.mode": ({"hash": BINARY, "none": BLOB}, [["deadbeef", None]] * 2, ["bytes"] * 2),
     "time.precision.mode": ({"at": EXACTLY, "time": ("TIME", 3, None)}, [[None, 60000]] * 2, ["MicroTimestamp", "MicroTime"]),

@@ -44,10 +44,14 @@
 {%- endmacro %}
 
 
-{#- A row says that it is gone by `__deleted`; a record without a value stands for a delete too. -#}
+{#-
+    A row says that it is gone by `__deleted`; a record without a value stands for a delete too. So does Connect's wrapper around none, but no row that
+    begins with a column of its name.
+-#}
 {% macro _flattened_op(prefix) -%}
     case
-        when _event.payload is null or _event.payload.`__deleted` = 'true' then 'd'
+        when _event.payload is null and (value is null or octet_length(value) < 64 and trim(value) in ('', 'null') or {{ _is_wrapper() }}) then 'd'
+        when _event.payload.`__deleted` = 'true' then 'd'
         else coalesce(lower({{ _flattened(prefix, 'op') }}), 'u')
     end
 {%- endmacro %}

@@ -8,7 +8,7 @@
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[]) -%}
 
     {%- set c = debezium_connector(connector) -%}
-    {%- do _check_declaration(c, table, keys, columns, routed) -%}
+    {%- do _check_declaration(c, topics, table, keys, columns, routed) -%}
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
     {#- What the rows hold, without a column that names the shard. #}
@@ -44,7 +44,7 @@
         from {{ events }}
         where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
     ) as records
-    {{ parsed_event(envelope_schema(c, row_keys, of_row)) }}
+    {{ parsed_event(envelope_schema(c, row_keys, of_row), c.form == 'flat' and _names_a_wrapper(names)) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -58,7 +58,7 @@
         _event_op as _op,
         {%- endif %}
         {%- if keys and c.form != 'document' %}
-        if({{ '_op' if has_two_halves else '_event_op' }} = 'd', from_json(key, {{ literal(_key_schema(row_keys, of_row)) }}), null) as _key
+        if({{ '_op' if has_two_halves else '_event_op' }} = 'd', {{ _parsed_key(row_keys, of_row) }}, null) as _key
         {%- else %}
         null as _key
         {%- endif %}
@@ -92,6 +92,10 @@
                 concat({{ sortable_number('partition', 10) }}, '.', {{ sortable_number('offset', 20) }}),
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
+            {%- if topics | length > 1 %}
+            {#- Two topics may have a record at one offset, and positions that tell nothing of their order: it has to be the same in each run. #},
+            '.', lpad(hex(xxhash64(topic)), 16, '0')
+            {%- endif %}
         ) as _position
     from ({{ changes }}) as changes
 {%- endset -%}
@@ -196,8 +200,11 @@ from ({{ judged }}) as judged
     a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generator
     keeps Spark from copying the parse into every expression that reads it, and into filters.
 -#}
-{% macro parsed_event(schema) -%}
+{% macro parsed_event(schema, rows_look_wrapped=false) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
+{%- if rows_look_wrapped %}
+    lateral view inline(array(from_json({{ _whole_value('(' ~ _is_wrapper() ~ ')') }}{{ parse }})) as _event, _end, _corrupt
+{%- else %}
     lateral view inline(transform(
         array(from_json(
             case
@@ -207,12 +214,25 @@ from ({{ judged }}) as judged
             end{{ parse }}),
         cut -> if(cut._end is not null or not startswith(value, '{"schema":'), cut, from_json({{ _whole_value() }}{{ parse }})
     )) as _event, _end, _corrupt
+{%- endif %}
 {%- endmacro %}
 
 
-{% macro _whole_value() -%}
-    if(startswith(value, '{"schema":') or startswith(value, '{"payload":') or value rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:',
+{% macro _whole_value(is_wrapped=none) -%}
+    {%- set begins_so = "startswith(value, '{\"schema\":') or startswith(value, '{\"payload\":') or value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
+    if({{ is_wrapped or begins_so }},
        concat('{"_event":', value, ',"_end":1}'), concat('{"_event":{"payload":', value, '},"_end":1}'))
+{%- endmacro %}
+
+
+{#- Whether a value is nothing but what Connect puts around a row. Rows may have columns of these names, and begin with them. -#}
+{% macro _is_wrapper() -%}
+    size(array_except(json_object_keys(value), array('schema', 'payload'))) = 0
+{%- endmacro %}
+
+
+{% macro _names_a_wrapper(names) -%}
+    {{ return(names | map('lower') | select('in', ['schema', 'payload']) | list != []) }}
 {%- endmacro %}
 
 
@@ -328,7 +348,7 @@ from ({{ judged }}) as judged
         _event.payload.source.name
     {%- elif name in keys -%}
         {%- set before = _old_key_value(c, name, type.json, keys) -%}
-        {%- set named = _key_value(c, name, type) -%}
+        {%- set named = _key_value(c, name, type, keys) -%}
         {%- set bare = [_bare_key(type)] if _is_plain_key(type.json) and keys | length == 1 else [] -%}
         {%- set old = 'coalesce(' ~ (([before, named] if c.key else [named, before]) + bare) | join(', ') ~ ')' -%}
         if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
@@ -348,14 +368,27 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{#- Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. -#}
-{% macro _key_schema(keys, columns) -%}
+{#-
+    Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. Where a column of the key is
+    named `payload`, its object tells which of them it is.
+-#}
+{% macro _parsed_key(keys, columns) -%}
     {%- set fields = [] -%}
     {%- for name in keys -%}
         {%- set json = debezium_type(columns[name], name).json -%}
         {%- do fields.append(quoted(name) ~ ': ' ~ ('string' if _is_plain_key(json) else json)) -%}
     {%- endfor -%}
-    {{ return('payload struct<' ~ fields | join(', ') ~ '>, ' ~ fields | join(', ') | replace('`: ', '` ')) }}
+    {%- set wrapped = 'payload struct<' ~ fields | join(', ') ~ '>' -%}
+    {%- if _names_payload(keys) -%}
+        from_json(if(startswith(get_json_object(key, '$.payload'), '{'), key, concat('{"payload":', key, '}')), {{ literal(wrapped) }})
+    {%- else -%}
+        from_json(key, {{ literal(wrapped ~ ', ' ~ fields | join(', ') | replace('`: ', '` ')) }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{% macro _names_payload(keys) -%}
+    {{ return('payload' in keys | map('lower') | list) }}
 {%- endmacro %}
 
 
@@ -364,9 +397,10 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{% macro _key_value(c, name, type) -%}
+{% macro _key_value(c, name, type, keys) -%}
     {%- set parts = [] -%}
-    {%- for place in ('_key.payload.', '_key.') -%}
+    {%- set places = ['_key.payload.'] if _names_payload(keys) else ['_key.payload.', '_key.'] -%}
+    {%- for place in places -%}
         {%- set part = place ~ quoted(name) -%}
         {%- do parts.append(_text_of_cell(c, part) if _is_plain_key(type.json) else part) -%}
     {%- endfor -%}
@@ -393,7 +427,7 @@ from ({{ judged }}) as judged
         {%- if not (c.tombstone_deletes and keys) %}
         when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
         when _event.payload is null and _end is not null and _corrupt is null
-            and (contains(value, '"payload"') or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
+            and (contains(value, '"payload"'){{ ' and ' ~ _is_wrapper() if c.form == 'flat' }} or octet_length(value) < 64 and trim(value) = 'null') then 'tombstone'
         {%- endif %}
         {{ c.kind }}
         {%- if c.form == 'flat' %}
@@ -460,8 +494,7 @@ from ({{ judged }}) as judged
 
 {#- The names of a value's members, also of those that are null. -#}
 {% macro _members() -%}
-    {%- set is_wrapped = "value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
-    json_object_keys(if({{ is_wrapped }}, get_json_object(value, '$.payload'), value))
+    json_object_keys(if({{ _is_wrapper() }}, get_json_object(value, '$.payload'), value))
 {%- endmacro %}
 
 
@@ -514,7 +547,7 @@ from ({{ judged }}) as judged
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'
         {%- endif %}
-        {%- set inexact = _inexact_columns(names, types) %}
+        {%- set inexact = _inexact_columns(c, names, types) %}
         {%- if inexact %}
         when {{ inexact.values() | join(' or ') }} then concat('value_not_exact: ', concat_ws(', '
             {%- for name, condition in inexact.items() -%}
@@ -547,8 +580,12 @@ from ({{ judged }}) as judged
 
 
 {#- Column → the condition under which its value cannot be given exactly; only of columns for which that can be. -#}
-{% macro _inexact_columns(names, types) -%}
+{% macro _inexact_columns(c, names, types) -%}
     {%- set found = {} -%}
+    {%- for type in types if type.is_text and c.form != 'cells' -%}
+        {%- set at = types.index(type) -%}
+        {%- do found.update({names[at]: _reprinted_number(names[at], '_row_' ~ (at + 1))}) -%}
+    {%- endfor -%}
     {%- for type in types if type.can_fail -%}
         {%- set at = types.index(type) -%}
         {%- do found.update({
@@ -557,6 +594,17 @@ from ({{ judged }}) as judged
         }) -%}
     {%- endfor -%}
     {{ return(found) }}
+{%- endmacro %}
+
+
+{#-
+    Whether a text was a JSON number with a fraction, or holds one: Spark prints it anew, through a double. With a schema block the type is
+    what the value has. A column that has the name of a member of an envelope with braces is not looked at for these.
+-#}
+{% macro _reprinted_number(name, text) -%}
+    {%- set member = '"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' -%}
+    {%- set braces = '' if name in ('before', 'after', 'source', 'transaction', 'schema', 'payload') else '{' -%}
+    (not startswith(value, '{"schema":') and {{ text }} rlike {{ literal('^[-0-9\\[' ~ braces ~ '].*[.Ee]') }} and value rlike {{ literal(member ~ '(-?[0-9]+[.eE]|[\\[' ~ braces ~ '])') }})
 {%- endmacro %}
 
 
@@ -616,8 +664,12 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{% macro _check_declaration(c, table, keys, columns, routed) -%}
+{% macro _check_declaration(c, topics, table, keys, columns, routed) -%}
     {%- set problems = [] -%}
+    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute and model.resource_type == 'model' else {} -%}
+    {%- if meta.topics and meta.topics | sort(case_sensitive=true) != topics | sort(case_sensitive=true) -%}
+        {%- do problems.append("topics is " ~ topics ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics ~ ": give both the same") -%}
+    {%- endif -%}
     {%- for name in keys if name not in columns -%}
         {%- do problems.append("key '" ~ name ~ "' is not among the columns (" ~ columns | join(', ') ~ ")") -%}
     {%- endfor -%}

@@ -346,7 +346,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
     {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
-    {%- set there = found[0] + [0, found[1] - rejected] | max -%}
+    {#- Of what was rejected then some may be changes now: both together count. #}
+    {%- set there = found[0] + found[1] - rejected -%}
     {%- if there < changes -%}
         {%- do _refuse_to_build(bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged up to batch ' ~ batch, bronze) -%}
     {%- endif -%}

@@ -1,5 +1,11 @@
-{#- One clear line where models are run whose events have not landed: of no system, or not of the system that they read. -#}
+{#-
+    One clear line where models are run whose events have not landed: of no system, or not of the system that they read; and where dbt is told
+    to read no rows (`--empty`): what was not read would be taken for merged.
+-#}
 {% macro require_landed_events() -%}
+    {%- if execute and flags.WHICH in ('run', 'build') and flags.EMPTY -%}
+        {{ exceptions.raise_compiler_error('--empty reads no events, and the tables would take them for merged. Run dbt without it.') }}
+    {%- endif -%}
     {%- if execute and flags.WHICH in ('run', 'build') and graph.sources -%}
         {%- if 'bronze' not in run_query('show schemas').columns[0].values() -%}
             {{ exceptions.raise_compiler_error(

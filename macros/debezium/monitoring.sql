@@ -132,7 +132,6 @@ group by batch, source_table, kind, op, reject_reason
     {#- A copy: models that run at the same time add theirs. #}
     {%- for found in graph.get('debezium_bounds', {}).copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
-            {%- do bounds.rebuilt.append(table) if found.is_new -%}
             {%- set uncounted = [] -%}
             {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
             {{ return({'uncounted': uncounted}) }}
@@ -164,7 +163,7 @@ group by batch, source_table, kind, op, reject_reason
     - unrouted: the topics of tables that read bronze themselves,
     - named: the names of all tables in the source,
     - is_behind: whether tables are declared otherwise now, so that records without a table are counted anew,
-    - rebuilt: the tables whose rows are replaced as a whole; those that silver models of this run built anew come to it.
+    - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another now.
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}

@@ -70,12 +70,13 @@
 
 {#-
     The texts that Debezium writes for a value that the log did not hold, with the default
-    `unavailable.value.placeholder`: as it is, and as base64 and hexadecimal of its bytes.
+    `unavailable.value.placeholder`: as it is, as base64 and hexadecimal of its bytes, and as a HSTORE in JSON.
 -#}
 {% macro is_placeholder(text) -%}
     {{ text }} in (
         '__debezium_unavailable_value',
         'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
-        '5f5f646562657a69756d5f756e617661696c61626c655f76616c7565'
+        '5f5f646562657a69756d5f756e617661696c61626c655f76616c7565',
+        '{"__debezium_unavailable_value":"__debezium_unavailable_value"}'
     )
 {%- endmacro %}

@@ -26,7 +26,7 @@
 
 {#-
     An array of a type. An array that was not in the log has the placeholder as its only element, or its bytes
-    as elements where the elements are numbers.
+    as elements where the elements are numbers (of decimals as unscaled numbers; Debezium after 3.5).
 -#}
 {% macro type_array(element_type, value) -%}
     {%- set element = debezium_type(element_type, 'e') -%}
@@ -36,11 +36,15 @@
     {%- set placeholder_bytes -%}
         array(95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101)
     {%- endset -%}
-    {%- if element['json'] in ('smallint', 'int', 'bigint') -%}
+    {%- if element['json'] in ('smallint', 'int', 'bigint', 'double') -%}
         {%- set omitted = value ~ ' = cast(' ~ placeholder_bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
     {%- elif element['omitted'] -%}
         {%- set uuid = " or e = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' else '' -%}
         {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', e -> ' ~ element['omitted'] ~ uuid ~ ')' -%}
+        {%- if element_type.startswith('Decimal(') -%}
+            {%- set bytes = 'transform(' ~ placeholder_bytes ~ ', b -> base64(unhex(hex(b))))' -%}
+            {%- set omitted = '(' ~ omitted ~ ' or size(' ~ value ~ ") = 28 and transform(" ~ value ~ ", e -> try_variant_get(e, '$', 'string')) = " ~ bytes ~ ')' -%}
+        {%- endif -%}
     {%- else -%}
         {%- set omitted = none -%}
     {%- endif -%}

@@ -44,16 +44,20 @@
 -#}
 {% macro type_decimal(value, parameters, read_as=none) -%}
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
-    {%- set precision = [(parameters[0] if parameters else '38') | int, scale] | max -%}
+    {#- Of a negative scale the number ends with zeros: Spark's DECIMAL has them as digits. #}
+    {%- set digits = [scale, 0] | max -%}
+    {%- set precision = [(parameters[0] if parameters else '38') | int + digits - scale, digits] | max -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set text = read_as or read -%}
     {%- set hexadecimal = 'hex(' ~ _padded_base64(text) ~ ')' -%}
+    {%- set is_small = precision <= 18 and scale >= 0 -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then {{ small_decimal(text, precision, scale) if precision <= 18 else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, scale) }}
-            when 'DOUBLE' then null
+            when 'STRING' then {{ small_decimal(text, precision, scale) if is_small else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }}
+            {#- With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if no exponent of a double gives it. #}
+            when 'DOUBLE' then if(variant_get({{ value }}, '$', 'double') = 0 and not value rlike '[eE]-[0-9]{3}', {{ _decimal("'0'", precision, digits) }}, null)
             when 'BOOLEAN' then null
-            else {{ _decimal(text, precision, scale) }}
+            else {{ _decimal(text, precision, digits) }}
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text), 'read': read if read_as else none}) }}
@@ -66,10 +70,22 @@
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
     {{ return({
         'json': 'string',
-        'sql': _decimal(value, precision, scale),
+        'sql': let(_plain_number(value), 't', _decimal('t', precision, scale)),
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
+{%- endmacro %}
+
+
+{#-
+    A number with an exponent (Java prints a decimal that has six zeros behind its point, or more, as `1E-7`, and such a zero as `0E-7`)
+    in plain digits; another text as it is.
+-#}
+{% macro _plain_number(text) -%}
+    {%- set part = "regexp_extract(" ~ text ~ ", '^(-?[0-9]+)(?:[.]([0-9]+))?[eE]([+-]?[0-9]{1,3})$', " -%}
+    {%- set scale = 'n.scale' -%}
+    {%- set numbers = "named_struct('digits', concat(" ~ part ~ "1), " ~ part ~ "2)), 'scale', length(" ~ part ~ "2)) - cast(" ~ part ~ "3) as int))" -%}
+    if({{ text }} rlike '^-?[0-9]+([.][0-9]+)?[eE][+-]?[0-9]{1,3}$', {{ let(numbers, 'n', _shifted('n.digits', scale)) }}, {{ text }})
 {%- endmacro %}
 
 
@@ -108,7 +124,7 @@
     if(octet_length({{ text }}) < 12 or octet_length({{ text }}) = 12 and endswith({{ text }}, '='),
        try_cast(
            cast(conv(lpad(hex({{ _padded_base64(text) }}), 16, {{ sign }}), 16, -10) as decimal(19, 0))
-           * cast('1e-{{ scale }}' as decimal({{ scale + 1 }}, {{ scale }}))
+           * cast('1e-{{ scale }}' as decimal({{ [scale, 1] | max }}, {{ scale }}))
            as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}
 
@@ -178,7 +194,7 @@
         concat(
             d.sign,
             left(d.digits, length(d.digits) - greatest({{ scale }}, 0)),
-            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})), repeat('0', -1 * {{ scale }}))
+            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})), repeat('0', if(d.digits = '0', 0, -1 * {{ scale }})))
         )
     {%- endset -%}
     {{ let(let(integer, 'i', parts), 'd', text) }}
