@@ -231,6 +231,9 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
     if marked:
         return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
+    returned = [name for name in seen.topics if "\r" in name]
+    if returned:
+        return f"the topic {returned[0]!r} holds a carriage return, which dbt reads as a line feed"
     folded: dict[str, str] = {}
     for name in columns:
         if not name or name.lower().startswith("_cdc_"):
@@ -724,7 +727,7 @@ def _follow_text(system: str, declared: Declared, models: Path) -> None:
     found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", path.read_text(encoding="utf-8")) if path.exists() else None
     with suppress(ValueError, SyntaxError):
         topics = ast.literal_eval(found[1]) if found else None
-        if isinstance(topics, list) and all(isinstance(topic, str) for topic in topics) and set(topics) - declared.table.topics:
+        if isinstance(topics, list) and all(isinstance(topic, str) for topic in topics) and set(topics) > declared.table.topics:
             name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
             if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
                 declared.table.topics |= set(topics)
