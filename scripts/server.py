@@ -120,6 +120,7 @@ def _address_before(file: TextIO) -> tuple[int, str]:
             probe.bind(("127.0.0.1", port))
         except OSError:
             probe.bind(("127.0.0.1", 0))
+            token = secrets.token_urlsafe()  # clients still send the last one to whoever has its port
         return probe.getsockname()[1], token
 
 
