@@ -568,23 +568,23 @@ def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: L
             for statement, values in statements:
                 database.execute(statement, values)
             database.commit()
-            tables = "select metadata_location, table_namespace, table_name from iceberg_tables where table_name like '%restored%'"
+            tables = "select metadata_location, table_namespace, table_name from iceberg_tables where table_name like '%putback%'"
             return database.execute(tables).fetchall()
 
     first, others = created(10, id=1, note="a"), of_table(created(11, id=1, note="a"), "others")
-    lakehouse.run("restored", [first, others])
+    lakehouse.run("putback", [first, others])
     backup = catalog()
     later = [[created(20, id=2, note="b")], [created(30, id=3, note="c")]]
     for records in later:
-        lakehouse.run("restored", records)
-    assert len(live(lakehouse, "restored")) == 3
+        lakehouse.run("putback", records)
+    assert len(live(lakehouse, "putback")) == 3
     put_back = "update iceberg_tables set metadata_location = ? where table_namespace = ? and table_name = ?"
     catalog(*((put_back, row) for row in backup))
-    assert len(live(lakehouse, "restored")) == 1
+    assert len(live(lakehouse, "putback")) == 1
     for records in later:
-        assert lakehouse.land("restored", records).records == 1
-    lakehouse.run("restored", [of_table(created(40, id=2, note="b"), "others")])
-    assert [row["note"] for row in live(lakehouse, "restored")] == ["a", "b", "c"]
+        assert lakehouse.land("putback", records).records == 1
+    lakehouse.run("putback", [of_table(created(40, id=2, note="b"), "others")])
+    assert [row["note"] for row in live(lakehouse, "putback")] == ["a", "b", "c"]
 
 
 def test_a_type_that_was_corrected_by_hand_is_that_of_the_live_view_too(lakehouse: Lakehouse) -> None:
@@ -630,12 +630,12 @@ def test_a_silver_table_that_is_built_anew_by_itself_keeps_its_counts_and_reject
 
 
 def test_dbt_told_to_read_nothing_takes_nothing_for_merged(lakehouse: Lakehouse) -> None:
-    lakehouse.run("emptied", [created(10, id=1, note="a")])
-    lakehouse.land("emptied", [updated(20, id=1, note="b")])
-    done = lakehouse.dbt("run", "--empty", "--select", "source:bronze.emptied+")
+    lakehouse.run("left_empty", [created(10, id=1, note="a")])
+    lakehouse.land("left_empty", [updated(20, id=1, note="b")])
+    done = lakehouse.dbt("run", "--empty", "--select", "source:bronze.left_empty+")
     assert not done.success and "--empty reads no events" in str(done.exception)
-    lakehouse.build_landed("emptied")
-    assert live(lakehouse, "emptied") == [{"id": 1, "note": "b"}]
+    lakehouse.build_landed("left_empty")
+    assert live(lakehouse, "left_empty") == [{"id": 1, "note": "b"}]
 
 
 def test_records_that_became_usable_do_not_stand_for_ones_that_were_deleted(lakehouse: Lakehouse) -> None:

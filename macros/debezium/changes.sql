@@ -93,8 +93,8 @@
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
             {%- if topics | length > 1 %}
-            {#- Two topics may have a record at one offset, and positions that tell nothing of their order: it has to be the same in each run. #},
-            '.', lpad(hex(xxhash64(topic)), 16, '0')
+            {#- Two topics may have a record at one offset, and no position tells their order: it has to be the same in each run. #},
+            if({{ c.in_topic_order }}, concat('.', lpad(hex(xxhash64(topic)), 16, '0')), '')
             {%- endif %}
         ) as _position
     from ({{ changes }}) as changes
@@ -598,13 +598,17 @@ from ({{ judged }}) as judged
 
 
 {#-
-    Whether a text was a JSON number with a fraction, or holds one: Spark prints it anew, through a double. With a schema block the type is
-    what the value has. A column that has the name of a member of an envelope with braces is not looked at for these.
+    Whether a text was a JSON number, or an array or object that holds one, and is not as it was written: Spark prints a number with a fraction
+    anew, through a double. With a schema block the type is what the value has. A column that has the name of a member of an envelope
+    with braces is not looked at for objects.
 -#}
 {% macro _reprinted_number(name, text) -%}
     {%- set member = '"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' -%}
-    {%- set braces = '' if name in ('before', 'after', 'source', 'transaction', 'schema', 'payload') else '{' -%}
-    (not startswith(value, '{"schema":') and {{ text }} rlike {{ literal('^[-0-9\\[' ~ braces ~ '].*[.Ee]') }} and value rlike {{ literal(member ~ '(-?[0-9]+[.eE]|[\\[' ~ braces ~ '])') }})
+    {%- set opening = '[\\[{]' if name not in ('before', 'after', 'source', 'transaction', 'schema', 'payload') else '\\[' -%}
+    {%- set as_written = 'value rlike concat(' ~ literal(member ~ '\\Q') ~ ', ' ~ text ~ ', ' ~ literal('\\E\\s*[,}]') ~ ')' -%}
+    (not startswith(value, '{"schema":') and {{ text }} rlike {{ literal('^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
+        and value rlike {{ literal(member ~ '(-?[0-9]+[.eE]|' ~ opening ~ ')') }}
+        and not if({{ text }} rlike '^[-0-9.eE]+$', {{ as_written }}, contains(value, {{ text }})))
 {%- endmacro %}
 
 
