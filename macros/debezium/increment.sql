@@ -131,7 +131,7 @@
     {%- if bounds.has_new -%}
         {%- do _cache_new_changes(bounds) -%}
     {%- endif -%}
-    {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
+    {%- do _check_all_is_there(bounds, source.bronze, source.routed_by is not none) if is_new -%}
     {{ return(bounds) }}
 {%- endmacro %}
 
@@ -339,15 +339,16 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
     Of a bronze that was made anew, whose batches are others, all count.
 -#}
-{% macro _check_all_is_there(bounds, bronze) -%}
+{% macro _check_all_is_there(bounds, bronze, is_routed) -%}
     {%- set replaced = load_relation(this) -%}
     {%- set stored = _silver_properties(replaced) if replaced and not replaced.is_view else {} -%}
     {%- set merged = merged_up_to(replaced, '_cdc_batch', stored) if 'cdc.built-from' in stored else {} -%}
     {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
     {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
-    {#- Of what was rejected then some may be changes now: both together count. #}
-    {%- set there = found[0] + found[1] - rejected -%}
+    {#- Of what was rejected then some may be changes now: both together count. Of a table that is routed they may be the events model's. #}
+    {%- set more_rejected = found[1] - rejected -%}
+    {%- set there = found[0] + ([0, more_rejected] | max if is_routed else more_rejected) -%}
     {%- if there < changes -%}
         {%- do _refuse_to_build(bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged up to batch ' ~ batch, bronze) -%}
     {%- endif -%}
