@@ -45,6 +45,7 @@ NO_DATES = [
 NO_TIMES = ["12:34Z", "noon", "24:00:00Z", "12:60:00Z", "12:34:56+02:00", "12:34:56.0123456789Z"]
 NO_TIMESTAMPS = ["2017-13-15T00Z", "2017-13-15T00:00:00Z", "2017-09-15T12:34:56.0000001Z", "2017-09-15T12:34:56+02:00"]
 NO_TIMESTAMPS += ["0000-01-01T00:00:00Z", "2017-09-15Z", "2017-09-15T12:34Z"]
+NO_SCALES = [{"value": "AA=="}, {"value": "MDk="}, {"scale": 3}, {"scale": 3, "value": "#"}, {"scale": None, "value": "AA=="}]
 NO_ANY = [10**38, {"a": [10**38, "x"]}, {"a": {"b": -(10**38)}}]
 
 
@@ -64,12 +65,14 @@ COLUMNS: dict[str, Column] = {
     # decimal.handling.mode
     "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA", ""]),
     "precise_38": ("bytes", CONNECT + "Decimal", decimal(38, 10), unscaled(10**38 - 1), "9" * 28 + "." + "9" * 10, []),
-    "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", []),
+    "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", ["#"]),
     "precise_fraction": ("bytes", CONNECT + "Decimal", decimal(18, 18), unscaled(-123456789012345678), "-0.123456789012345678", []),
     "precise_hundreds": ("bytes", CONNECT + "Decimal", decimal(17, -2), unscaled(-123), "-12300", [unscaled(10**17)]),
     "precise_hundreds_38": ("bytes", CONNECT + "Decimal", decimal(36, -2), unscaled(10**36 - 1), "9" * 36 + "00", []),
     "no_hundreds": ("bytes", CONNECT + "Decimal", decimal(40, -2), unscaled(0), "0", []),
-    "any_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": 3, "value": "MDk="}, "12.345", []),
+    "any_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": 3, "value": "MDk="}, "12.345", NO_SCALES),
+    "no_scale": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, None, None, []),
+    "scale_below": ("struct", DEBEZIUM + "data.VariableScaleDecimal", None, {"scale": -3, "value": "AA=="}, "0", []),
     "decimal_string": ("string", None, None, "-123.45", "-123.45", ["1234567.89", "0.123", "1e-3", "1e6", "NaN"]),
     "decimal_wide_string": ("string", None, None, "9" * 63 + ".99", "9" * 63 + ".99", ["many", "1e1000", ""]),
     "decimal_double": ("double", None, None, 123.45, "123.45", []),

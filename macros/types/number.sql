@@ -149,7 +149,8 @@
     {%- endset -%}
     {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h', 'cast(' ~ unscaled ~ ' as string)') -%}
     {%- set short = 'if(length(x) <= 32, ' ~ integer ~ ', null)' -%}
-    {{ let(hexadecimal, 'x', _shifted('coalesce(' ~ short ~ ', ' ~ wide_integer('x') ~ ')' if may_be_wide else short, scale)) }}
+    {%- set wide = 'if(x is null, null, coalesce(' ~ short ~ ', ' ~ wide_integer('x') ~ '))' -%}
+    {{ let(hexadecimal, 'x', _shifted(wide if may_be_wide else short, scale)) }}
 {%- endmacro %}
 
 
@@ -194,7 +195,7 @@
         concat(
             d.sign,
             left(d.digits, length(d.digits) - greatest({{ scale }}, 0)),
-            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})), repeat('0', if(d.digits = '0', 0, -1 * {{ scale }})))
+            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})), repeat('0', -1 * {{ scale }} * if(d.digits = '0', 0, 1)))
         )
     {%- endset -%}
     {{ let(let(integer, 'i', parts), 'd', text) }}
