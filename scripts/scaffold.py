@@ -63,9 +63,8 @@ class Scaffolded:
 def check_system(system: str) -> None:
     """Raise a `LakehouseError` unless `system` can name a schema and a folder."""
     is_plain = NAME.match(system) and "__" not in system and not system.endswith("_")
-    if (
-        not is_plain or system in RESERVED_SYSTEMS or system.startswith(("stg_", "live_"))
-    ):  # models of another system may be named so
+    is_like_a_model = system.startswith(("stg_", "live_"))  # of another system
+    if not is_plain or is_like_a_model or system in RESERVED_SYSTEMS:
         raise LakehouseError(
             f"SYSTEM={system}: expected a name of lower-case letters, digits and single underscores that begins with a "
             "letter, ends with none, does not begin with stg_ or live_, "
@@ -705,10 +704,10 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
     before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
     if not is_untouched(system, before, models):
-        missing = ", ".join(sorted(topics - table.topics)) or "none"
-        if added or missing != "none":
-            told = f"new columns {', '.join(added) or 'none'}, topics {missing}"
-            done.notes.append(f"{table.name}: {told}: its models were edited by hand, so add them there")
+        done.notes.append(
+            f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
+            f"its models were edited by hand, so add them there"
+        )
         return
     if added:
         done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")

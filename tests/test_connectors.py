@@ -565,6 +565,9 @@ def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lake
         ("public", True), (None, True), (None, False), ('{"id":9}', False), ("s", True),
     ]  # fmt: skip
     assert lakehouse.rejected("wraps") == []
+    lakehouse.run("wraps", [flat("wraps", 8 + at, {"id": 1}, value) for at, value in enumerate(({}, {"schema": None}))])
+    assert lakehouse.rows("wraps.wraps", "id")[0]["note"] == "a"
+    assert lakehouse.rejected("wraps") == [("wraps/0/8", "no_key"), ("wraps/0/9", "no_key")]
 
     first = [flat("undeclared", 0, {"id": 1}, {"id": 1, "__deleted": "false"})]
     lakehouse.run("undeclared", first)

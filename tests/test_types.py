@@ -150,6 +150,15 @@ def with_schema(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})}
 
 
+def declare(lakehouse: Lakehouse, system: str, kinds: dict[str, str]) -> None:
+    """Give columns of `orders` other types than the scaffold found, as a user does."""
+    model = lakehouse.project / "models" / "staging" / system / f"stg_{system}__orders.sql"
+    text = model.read_text()
+    for name, kind in kinds.items():
+        text = re.sub(f"'{name}': '\\w+'", f"'{name}': '{kind}'", text)
+    model.write_text(text)
+
+
 def test_every_type_in_every_handling_mode_is_exact_or_rejected(lakehouse: Lakehouse) -> None:
     good = {"id": 0, **{name: value for name, (_, _, _, value, *_) in COLUMNS.items()}}
     bad = [(name, value) for name, column in COLUMNS.items() for value in column[5]]
@@ -157,11 +166,7 @@ def test_every_type_in_every_handling_mode_is_exact_or_rejected(lakehouse: Lakeh
     records += [event("c", lsn, {**good, "id": lsn, name: value}) for lsn, (name, value) in enumerate(bad, 2)]
     lakehouse.land("types", [with_schema(record) for record in records])
     lakehouse.scaffold("types")
-    model = lakehouse.project / "models" / "staging" / "types" / "stg_types__orders.sql"
-    text = model.read_text()
-    for name, kind in DECLARED.items():
-        text = re.sub(f"'{name}': '\\w+'", f"'{name}': '{kind}'", text)
-    model.write_text(text)
+    declare(lakehouse, "types", DECLARED)
     lakehouse.run("types", [])
 
     columns = [
@@ -250,11 +255,7 @@ def test_decimals_in_scientific_notation_are_exact_or_rejected(lakehouse: Lakeho
     cases = [(text, "0") for text in [*exact, *inexact]] + [("0", number) for number in [*numeric, *none]]
     lakehouse.land("scientific", [row(at, *case) for at, case in enumerate(cases)])
     lakehouse.scaffold("scientific")
-    model = lakehouse.project / "models" / "staging" / "scientific" / "stg_scientific__orders.sql"
-    text = model.read_text()
-    for name, kind in kinds.items():
-        text = re.sub(f"'{name}': '\\w+'", f"'{name}': '{kind}'", text)
-    model.write_text(text)
+    declare(lakehouse, "scientific", kinds)
     lakehouse.run("scientific", [])
 
     def plain(value: str) -> str:

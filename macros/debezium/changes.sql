@@ -227,7 +227,7 @@ from ({{ judged }}) as judged
 
 {#- Whether a value is nothing but what Connect puts around a row. Rows may have columns of these names, and begin with them. -#}
 {% macro _is_wrapper() -%}
-    size(array_except(json_object_keys(value), array('schema', 'payload'))) = 0
+    sort_array(json_object_keys(value)) in (array('payload'), array('payload', 'schema'))
 {%- endmacro %}
 
 
