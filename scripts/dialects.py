@@ -337,8 +337,9 @@ def refuse_foreign_formats(formats: dict[str | None, str], system: str) -> None:
     for topic, name in sorted(formats.items(), key=str):
         where = f"topic {topic!r}" if topic else "files of bare values"
         raise LakehouseError(
-            f"system {system}: the records of {where} are {name}, not Debezium events. They stay in bronze.{system}. "
-            "Have their writer send Debezium JSON, and land that under a SYSTEM of its own."
+            f"system {system}: the records of {where} are {name}, not Debezium events. Have their writer send Debezium JSON, and "
+            f"land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until they are taken away: "
+            f"delete from bronze.{system} where topic {'= ' + repr(topic) if topic else 'is null'}"
         )
 
 
@@ -362,7 +363,9 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         if wanted:
             return known[wanted] if known[wanted].is_row(payload) else None
         raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}."
+            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}. "
+            "Name the one that writes as it does (CONNECTOR), or take them away: "
+            f"delete from bronze.{system} where topic = {topic!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):

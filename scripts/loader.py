@@ -30,6 +30,7 @@ from scripts.records import Record, Rest, Taken, described, file_digest, is_unch
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
+LEDGER_ROWS = 200_000  # above which those that newer ones have replaced are taken away; a run reads all that are there
 CHUNK_OFFSETS = 200_000  # of topics, in one commit
 CHECKED_OFFSETS = 100  # by which a topic is known again
 WITH_RECORDS = "summary['added-records'] is not null"  # of a snapshot; a commit of none leaves its number to the next one
@@ -248,14 +249,30 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
     elif path.exists():
         found = [path]
     else:
-        found = [Path(name) for name in glob.glob(events, recursive=True) if Path(name).is_file()]
+        found = []
+        for match in map(Path, glob.glob(events, recursive=True)):
+            _refuse_broken_link(match)
+            found += [match] if match.is_file() else []
     if not found:
         what = "the folder holds no files" if path.is_dir() else "there is no such file, folder or match"
         what += f" but {len(hidden)} whose names begin with . or _" if hidden else ""
         raise LakehouseError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
     if hidden:
         say(f"{events}: {len(hidden)} files or folders skipped, as their names begin with . or _")
-    return sorted({file.resolve() for file in found})
+    files = sorted({file.resolve() for file in found})
+    for file in files:
+        try:
+            str(file).encode()
+        except UnicodeEncodeError:
+            raise LakehouseError(
+                f"{os.fsencode(file)!r}: the file's name is no UTF-8, so nothing can name its records. Rename it."
+            ) from None
+    return files
+
+
+def _refuse_broken_link(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise LakehouseError(f"{path}: the link leads nowhere. All that is in EVENTS has to be readable.")
 
 
 def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -271,8 +288,7 @@ def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
         hidden += [here / name for name in (*folders, *names) if name.startswith((".", "_"))]
         folders[:] = [name for name in folders if not name.startswith((".", "_")) and (here / name).resolve() not in seen]
         for path in (here / name for name in names if not name.startswith((".", "_"))):
-            if not path.exists():
-                raise LakehouseError(f"{path}: the link leads nowhere. All that is in EVENTS has to be readable.")
+            _refuse_broken_link(path)
             if path.is_file():
                 found.append(path)
     return found, hidden
@@ -451,6 +467,9 @@ def _read_ledger(
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
     rows = spark.sql(f"select {columns} from {ledger}").collect()
+    if len(rows) > LEDGER_ROWS:
+        with _conflicts():
+            _prune_ledger(spark, ledger)
     given = max([batch, given, *(row.batch for row in rows)])
     forgotten = {number for row in rows if not row.file for number in range(row.bytes + 1, row.batch + 1)}
     if batch in forgotten:  # they were put back
@@ -491,6 +510,15 @@ def _read_ledger(
             if row.last.batch > at.get(name, (0, "", 0))[0]:
                 files[name] = Taken(row.last.offset + 1)
     return files, newest, given
+
+
+def _prune_ledger(spark: SparkSession, ledger: str) -> None:
+    """Take away the rows of a file or partition that newer ones have replaced, but for one of each commit."""
+    newest = f"(select file, max(batch) as batch from {ledger} group by file)"
+    spark.sql(
+        f"delete from {ledger} as old where file <> '' and offsets is null "
+        f"and exists (select 1 from {newest} as newest where newest.file = old.file and newest.batch > old.batch)"
+    )
 
 
 def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
@@ -649,6 +677,8 @@ def _commit_span(
     landed: Landed,
 ) -> bool:
     """As `_commit`, for offsets of topics; Spark reads them and writes them."""
+    if not span.offsets:
+        return False
     records = topics.read(spark, span.offsets)
     repeated: dict[Place, int] = {}
     if any(start <= newest.get(place, -1) for place, (start, _) in span.offsets.items()):
@@ -781,6 +811,8 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
     span: Offsets = {}
     left = CHUNK_OFFSETS
     for (topic, partition), (start, end) in todo.items():
+        if start == end:  # all of it is gone: told once
+            taken[f"{KAFKA}{topic}/{partition}"] = Taken(end)
         while start < end:
             upto = min(end, start + left)
             span[topic, partition] = (start, upto)
@@ -794,7 +826,7 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
                 yield _Span(span, taken)
                 known.update(taken)  # as the commit has left it
                 span, taken, left = {}, {}, CHUNK_OFFSETS
-    if span:
+    if span or taken:
         yield _Span(span, taken)
 
 
@@ -806,6 +838,7 @@ def _new_offsets(
     Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose records.
     """
     read_so_far = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()) for place in offsets}
+    topics_read = {topic for (topic, _), taken in read_so_far.items() if taken.bytes}
     new, checked, marked = {}, {}, {}
     for place, (earliest, latest) in offsets.items():
         upto = read_so_far[place].bytes
@@ -813,7 +846,11 @@ def _new_offsets(
         if latest < upto:
             landed.notes.append(
                 f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was created anew or cut. Read from its start"
+                + (f", offset {earliest:,}: what it held before that is not known" if earliest else "")
             )
+            new[place] = (earliest, latest)
+        elif not upto and earliest and place[0] in topics_read:
+            landed.lost.append(f"{name}: offsets 0 to {earliest - 1:,} were deleted before they were read")
             new[place] = (earliest, latest)
         elif not upto and earliest:
             landed.notes.append(f"{name} begins at offset {earliest:,}: older records were deleted before the first run")

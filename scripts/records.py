@@ -185,7 +185,8 @@ def parse_line(text: bytes, line: int, end: int) -> Record:
     if not isinstance(record, dict):
         raise NotARecord("not_an_object")
     payload = "value" if "value" in record else "payload"
-    if not (isinstance(record.get("topic"), str) and payload in record and "offset" in record):
+    is_row = "__deleted" in record or "__op" in record  # of a table with columns of these names
+    if is_row or not (isinstance(record.get("topic"), str) and payload in record and "offset" in record):
         return Record(_topic(record), None, None, None, None, text.decode("utf-8"), None, line, end)
 
     key, value = record.get("key"), record[payload]

@@ -4,6 +4,7 @@ With REPLAY (`make replay`) the tables that have rejected records are built anew
 """
 
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -98,6 +99,9 @@ def requests(environment: dict[str, str]) -> list[Request]:
         raise LakehouseError(
             "make replay takes what a system has landed: make replay SYSTEM=<name>, without EVENTS, KAFKA or EVERY."
         )
+    further = [name for name in ("CONNECTOR", "KEYS", "SERVERS") if environment.get(name)]
+    if further and not any(given.values()):
+        raise LakehouseError(f"{' and '.join(further)} go with a SYSTEM: make run EVENTS=<path> SYSTEM=<name>.")
     if not any(given.values()):
         return [Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {})) for name, path in DEMO.items()]
     if events and kafka:
@@ -131,35 +135,36 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 
 class Built:
-    """What was built last in this lakehouse, and when: the text of every model, the newest batch of every system, of which bronze
-    table, and which of its topics are of tables that got no models.
+    """What was built last in this lakehouse: the text of every model, and of every system the newest batch, of which bronze table
+    it is, the newest batch that its counts had, and which of its topics are of tables that got no models.
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "at": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
             batches = {str(system): int(batch) for system, batch in found["batches"].items()}
             bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
             refused = {str(system): [str(topic) for topic in topics] for system, topics in found["refused"].items()}
-            at = {str(system): int(micros) for system, micros in found["at"].items()}
-            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused, "at": at}
+            counted = {str(system): int(batch) for system, batch in found["counted"].items()}
+            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused, "counted": counted}
 
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
 
-        A restored catalog gives the numbers of the batches that it lacks to others, which land after they were built.
+        So it is where the catalog was restored, whose counts are those of then, and where models are gone, to be written anew.
         """
         known = int(self.state["batches"].get(system, 0))
         if not known or self.state["bronze"].get(system) != _bronze_id(spark, system):
             return 0
-        at = int(self.state["at"].get(system, 0))
-        landed = f"select max(landed_at) <= timestamp_micros({at}) as before from bronze.`{system}` where batch = {known}"
-        return known if spark.sql(landed).collect()[0].before else 0
+        if _counted_up_to(spark, system) < self.state["counted"].get(system, 0):
+            return 0
+        there = {path.stem for path in _model_files(system)}
+        return known if all(name in there for name in self.state["models"] if name.startswith(f"stg_{system}__")) else 0
 
     def save(self) -> None:
         part = self.path.with_suffix(".part")
@@ -178,6 +183,9 @@ def shown(name: str) -> str:
 
 def main() -> int:
     """Run the pipeline; the exit status is 0 if every model was built and no record was deleted before it was read."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # of a terminal that cannot show …
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
@@ -350,6 +358,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
+    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
     batches: dict[str, int] = {}
     bronze: dict[str, str] = {}
     for system, done in zip(systems, scaffolded, strict=True):
@@ -367,8 +376,10 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         texts.update(files)
         wanted.update(dict.fromkeys(edited, False))
         for declared in tables:
-            if is_another or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
-                wanted[declared.model("silver", system)] = False
+            silver = declared.model("silver", system)
+            is_dropped = silver in files and silver not in there
+            if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
+                wanted[silver] = False
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
@@ -387,14 +398,23 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             say(f"Building {len(chosen)} models …")
             failed += _dbt(["run", "--select", *sorted(chosen), *options], say, len(chosen))
     if not failed:
-        built.state["models"].update(texts)
+        of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
+        others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
+        built.state["models"] = others | texts
         built.state["batches"].update(batches)
-        now = spark.sql("select unix_micros(current_timestamp()) as now").collect()[0].now  # by the clock of `landed_at`
-        built.state["at"].update(dict.fromkeys(batches, now))
+        built.state["counted"].update({system: _counted_up_to(spark, system) for system in systems})
         built.state["bronze"].update(bronze)
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()
     return failed
+
+
+def _counted_up_to(spark: SparkSession, system: str) -> int:
+    """The newest batch that `event_counts` has; 0 where there is none."""
+    counts = f"monitoring.`{system}__event_counts`"
+    if not spark.catalog.tableExists(counts):
+        return 0
+    return int(spark.sql(f"select max(batch) as batch from {counts}").collect()[0].batch or 0)
 
 
 def _bronze_id(spark: SparkSession, system: str) -> str:

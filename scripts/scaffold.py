@@ -6,7 +6,6 @@ edited by hand since is never written over.
 
 import ast
 import csv
-import json
 import re
 from collections.abc import Set
 from contextlib import suppress
@@ -112,6 +111,10 @@ def scaffold(
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     if connector:
         refused = refused | _topics_without_models(spark, system, modelled)
+    for one in known.values():  # a key that is named for a table with nothing new
+        wanted_key = _wanted_key(one.table, one, keys, set())
+        if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
+            refused = refused | one.table.topics
     seen = observe(spark, system, connector, above_batch, modelled, refused)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
@@ -145,9 +148,16 @@ def scaffold(
         elif declared is None:
             table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
+            new = Declared(relation, table)
+            if others := _files_of_others(system, new, models):
+                done.refused |= table.topics
+                done.notes.append(
+                    f"{table.name}: no model was written, as {others[0]} is there and says something else; take it away"
+                )
+                continue
             _describe_new(table, done)
-            known[table.identity] = Declared(relation, table)
-            _write(system, known[table.identity], models, done)
+            known[table.identity] = new
+            _write(system, new, models, done)
         else:
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
@@ -230,9 +240,9 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
     if marked:
         return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
-    returned = [name for name in seen.topics if "\r" in name]
-    if returned:
-        return f"the topic {returned[0]!r} holds a carriage return, which dbt reads as a line feed"
+    broken = [name for name in seen.topics if re.search("[\r\x85\u2028\u2029]", name)]
+    if broken:
+        return f"the topic {broken[0]!r} holds a line break that is none of Unix, which dbt reads as another"
     folded: dict[str, str] = {}
     for name in columns:
         if not name or name.lower().startswith("_cdc_"):
@@ -475,14 +485,12 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
 
     if not first:
         return []
-    # A constant, not a table to join with: in a new process the broadcast of that took most of a second.
-    wanted = json.dumps([{name: row[name] for name in PLACE} for row in first.values()])
-    kind = ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in PLACE)
-    there = rows.where(F.col("batch").isin({row.batch for row in first.values()}))
-    there = there.where(F.col("place").isin({row.place for row in first.values()}))
-    found = there.where(F.array_contains(F.from_json(F.lit(wanted), f"array<struct<{kind}>>"), F.struct(*PLACE)))
-    found = found.select(*PLACE, "value", "key", "has_schema")
-    return sorted(found.collect(), key=_order_of_landing)
+    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many shapes
+    # as records (documents with names of their own): a set of numbers is not looked through, as an array is.
+    wanted = {tuple(row[name] for name in PLACE) for row in first.values()}
+    batches, places = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "place"))
+    there = rows.where(f"batch in ({batches}) and place in ({places})").select(*PLACE, "value", "key", "has_schema").collect()
+    return sorted((row for row in there if tuple(row[name] for name in PLACE) in wanted), key=_order_of_landing)
 
 
 def _order_of_landing(row: Any) -> Any:
@@ -501,7 +509,8 @@ def _tables(
         value = parsed_exactly(text)
         if not isinstance(value, dict):
             continue
-        payload = value["payload"] if isinstance(value.get("payload"), dict) else value
+        is_wrapped = isinstance(value.get("payload"), dict) and value.keys() <= {"schema", "payload"}
+        payload = value["payload"] if is_wrapped else value
         if payload.get("payload", ...) is None and payload.keys() <= {"schema", "payload"}:
             continue  # a tombstone with a schema block
         if format_name := foreign_format(payload):
@@ -723,7 +732,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
     """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
     path = models / "staging" / system / f"{declared.model('staging', system)}.sql"
-    found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", path.read_text(encoding="utf-8")) if path.exists() else None
+    text = re.sub(r"(?s)\{#.*?#\}|(?m:^\s*--.*$)", "", path.read_text(encoding="utf-8")) if path.exists() else ""
+    found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", text)
     with suppress(ValueError, SyntaxError):
         topics = ast.literal_eval(found[1]) if found else None
         if isinstance(topics, list) and all(isinstance(topic, str) for topic in topics) and set(topics) > declared.table.topics:
@@ -740,6 +750,15 @@ def is_untouched(system: str, declared: Declared, models: Path) -> bool:
         for name, text in render(system, declared).items()
         if name.endswith(".sql")
     )
+
+
+def _files_of_others(system: str, declared: Declared, models: Path) -> list[str]:
+    """Models that stand where those of a new table would: somebody wrote them by hand, or took their YAML away."""
+    return [
+        name
+        for name, text in render(system, declared).items()
+        if name.endswith(".sql") and (models / name).exists() and (models / name).read_text(encoding="utf-8") != text
+    ]
 
 
 def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> None:

@@ -54,6 +54,7 @@ def settings() -> dict[str, str]:
 
     Source: dbt's `profiles.yml`, whose values may call `env_var(name, default)`.
     """
+    os.environ["PWD"] = str(Path.cwd())  # which only a shell keeps right; the warehouse's path begins with it
     jinja = Environment(undefined=StrictUndefined)
 
     def render(value: Any) -> str:
@@ -168,8 +169,9 @@ def answers(address: str, seconds: float) -> bool:
 
     try:
         channel = DefaultChannelBuilder(address).toChannel()
-    except (PySparkException, ValueError) as error:
-        raise LakehouseError(f"SPARK_REMOTE={address}: not of the form sc://host:port. {error}") from None
+    except (PySparkException, ValueError):
+        place = address.partition(";")[0]  # what follows may be a token, which the error would tell, too
+        raise LakehouseError(f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it.") from None
     states: queue.SimpleQueue[Any] = queue.SimpleQueue()
     channel.subscribe(states.put, try_to_connect=True)
     try:

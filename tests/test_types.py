@@ -63,7 +63,9 @@ COLUMNS: dict[str, Column] = {
     "not_a_number": ("double", None, None, "NaN", "NaN", []),
     "words": ("string", None, None, 'a "quoted" ünïcode\n', 'a "quoted" ünïcode\n', []),
     # decimal.handling.mode
-    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA", ""]),
+    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA"]),
+    "precise_empty": ("bytes", CONNECT + "Decimal", decimal(8, 2), "", "0.00", []),
+    "precise_38_empty": ("bytes", CONNECT + "Decimal", decimal(38, 2), "", "0.00", []),
     "precise_38": ("bytes", CONNECT + "Decimal", decimal(38, 10), unscaled(10**38 - 1), "9" * 28 + "." + "9" * 10, []),
     "precise_65": ("bytes", CONNECT + "Decimal", decimal(65, 1), unscaled(10**65 - 1), "9" * 64 + ".9", ["#"]),
     "precise_fraction": ("bytes", CONNECT + "Decimal", decimal(18, 18), unscaled(-123456789012345678), "-0.123456789012345678", []),
@@ -216,7 +218,7 @@ def test_numbers_of_any_length_are_exact(lakehouse: Lakehouse) -> None:
 
 def test_numbers_that_json_has_where_a_text_was_declared_are_whole_or_rejected(lakehouse: Lakehouse) -> None:
     """To read a number with a fraction as a text, Spark prints it anew."""
-    texts = ["n/a", "1.10", "[1.10]", '{"a": 1.5}', "2.0.1\nE", "7E", "12", "true"]
+    texts = ["n/a", "1.10", "[1.10]", '{"a": 1.10}', "2.0.1\nE", "7E", "12", "true"]
     exact = {
         "1.5": "1.5",
         '{"x":1.0,"w":"2.0E"}': '{"x":1.0,"w":"2.0E"}',
@@ -224,6 +226,8 @@ def test_numbers_that_json_has_where_a_text_was_declared_are_whole_or_rejected(l
         "12345678901234567890123": "12345678901234567890123",
         "false": "false",
         "[1]": "[1]",
+        '{"a": 1.5, "b": "\\u00e9"}': '{"a":1.5,"b":"é"}',
+        '"1.10", "meta": {"version": 1.5}': "1.10",
     }
     changed = ["1.10", "-12345678901234567890.12", "1e3", "[1.10]", '{"a": 1.10}']
     records = [created(at, id=at, version=text) for at, text in enumerate(texts, 1)]
@@ -233,11 +237,65 @@ def test_numbers_that_json_has_where_a_text_was_declared_are_whole_or_rejected(l
     lakehouse.land("reprinted", records[: len(texts)])
     lakehouse.scaffold("reprinted")
     lakehouse.run("reprinted", records[len(texts) :])
-    assert [version for _, version in lakehouse.sql("select * from reprinted.orders order by id")] == [*texts, *exact.values()]
+    assert [version for _, version in lakehouse.sql("select id, version from reprinted.orders order by id")] == [
+        *texts,
+        *exact.values(),
+    ]
     first = len(texts) + len(exact) + 1
     assert [(int(event.rsplit("/", 1)[1]), reason) for event, reason in lakehouse.rejected("reprinted")] == [
         (at, "value_not_exact: version") for at in range(first, first + len(changed))
     ]
+
+
+def test_numbers_that_json_has_where_other_texts_were_declared_are_exact_or_rejected(lakehouse: Lakehouse) -> None:
+    """Also beside a schema block: what a column was declared as need not be what this block says."""
+    kinds = {"price": "DecimalText(30,2)", "tags": "array<string>", "attributes": "map", "note": "string"}
+    exact = [
+        ("price", "1.5", "1.50"),
+        ("price", "100.10", "100.10"),
+        ("price", "0.1e1", "1.00"),
+        ("tags", '["1.10", 1.5, 3, null]', '["1.10","1.5","3",null]'),
+        ("attributes", '{"a": "1.10", "b": 1.5}', '{"a":"1.10","b":"1.5"}'),
+    ]
+    changed = [
+        ("price", "12345678901234567890.12"),
+        ("price", "0.1000000000000000055"),
+        ("tags", '["a", 1.10]'),
+        ("attributes", '{"a": 1.10}'),
+        ("note", "12345678901234567890.12"),
+    ]
+    at_first = created(1, id=1, price="1", tags=["a"], attributes={"a": "b"}, note="n")
+    records = []
+    for at, (name, token) in enumerate([case[:2] for case in exact] + changed, 2):
+        record = created(at, id=at, **{name: "<>"})
+        value = str(record["value"]).replace('"<>"', token)
+        records += [{**record, "value": value if at % 2 else '{"schema":null,"payload":' + value + "}"}]
+    lakehouse.land("retyped_texts", [at_first])
+    lakehouse.scaffold("retyped_texts")
+    declare(lakehouse, "retyped_texts", kinds)
+    lakehouse.run("retyped_texts", records)
+    columns = "cast(price as string), to_json(tags), to_json(attributes), note"
+    found = lakehouse.sql(f"select id, {columns} from retyped_texts.orders where id > 1 order by id")
+    assert [(at, *[value for value in values if value is not None]) for at, *values in found] == [
+        (at, value) for at, (_, _, value) in enumerate(exact, 2)
+    ]
+    first = 2 + len(exact)
+    assert sorted((int(event.rsplit("/", 1)[1]), reason) for event, reason in lakehouse.rejected("retyped_texts")) == [
+        (at, f"value_not_exact: {name}") for at, (name, _) in enumerate(changed, first)
+    ]
+
+
+def test_types_of_most_tables_are_compiled(lakehouse: Lakehouse) -> None:
+    """A lambda anywhere among the expressions of a table has Spark interpret all of them (docs/decisions/0005)."""
+    plain = ["int32", "uint64", "double", "float32", "Decimal(12,2)", "DecimalText(12,2)", "string", "bytes", "Date", "MicroTime"]
+    plain += ["Timestamp", "MicroTimestamp", "ZonedTimestamp", "Bits(5)", "any"]
+    names = [f"c{at}" for at in range(len(plain))]
+    lakehouse.land("compiled", [created(1, **dict.fromkeys(["id", *names]))])
+    lakehouse.scaffold("compiled")
+    declare(lakehouse, "compiled", dict(zip(names, plain, strict=True)))
+    lakehouse.run("compiled", [])
+    text = lakehouse.sql("show create table staging.stg_compiled__orders")[0][0]
+    assert text.count("->") == text.count("cut ->") > 0  # where the envelope is parsed
 
 
 def test_decimals_in_scientific_notation_are_exact_or_rejected(lakehouse: Lakehouse) -> None:

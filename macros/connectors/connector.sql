@@ -165,10 +165,15 @@
 -#}
 {% macro sortable_lsn(lsn, unknown) -%}
     case
-        when coalesce(upper({{ lsn }}), '') in ('', 'NULL', '00') then {{ unknown }}
+        when {{ _is_no_lsn(lsn) }} then {{ unknown }}
         when {{ lsn }} rlike '^[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:([0-9a-fA-F]{4}|[0-9a-fA-F]{16})$'
             then lower(concat(left({{ lsn }}, 18), lpad(substr({{ lsn }}, 19), 16, '0')))
     end
+{%- endmacro %}
+
+
+{% macro _is_no_lsn(lsn) -%}
+    coalesce(upper({{ lsn }}), '') in ('', 'NULL', '00')
 {%- endmacro %}
 
 

@@ -9,13 +9,21 @@
 
 
 {#-
-    Commit, change inside it, half of an update; where writers put none of them, the order of the topic. Log sequence
-    numbers are those of one database, which is part of the table's name.
+    Commit, change inside it, half of an update; where writers put neither of the first two, the order of the topic. Log
+    sequence numbers are those of one database, which is part of the table's name.
 -#}
 {% macro _sqlserver_position() -%}
-    concat(
-        {{ sortable_lsn('_event.payload.source.commit_lsn', 'if(_event.payload.source is null, null, ' ~ _lsn_zero() ~ ')') }},
-        {{ sortable_lsn('_event.payload.source.change_lsn', _lsn_zero()) }},
-        {{ sortable_number('coalesce(try_cast(_event.payload.source.event_serial_no as decimal(20, 0)), 0)', 10) }}
-    )
+    {%- set source = '_event.payload.source' -%}
+    {%- set position -%}
+        concat(
+            {{ sortable_lsn(source ~ '.commit_lsn', _lsn_zero()) }},
+            {{ sortable_lsn(source ~ '.change_lsn', _lsn_zero()) }},
+            {{ sortable_number('coalesce(try_cast(' ~ source ~ '.event_serial_no as decimal(20, 0)), 0)', 10) }}
+        )
+    {%- endset -%}
+    case
+        when {{ source }} is null then null
+        when {{ _is_no_lsn(source ~ '.commit_lsn') }} and {{ _is_no_lsn(source ~ '.change_lsn') }} then ''
+        else {{ position }}
+    end
 {%- endmacro %}

@@ -44,7 +44,7 @@
         from {{ events }}
         where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
     ) as records
-    {{ parsed_event(envelope_schema(c, row_keys, of_row), c.form == 'flat' and _names_a_wrapper(names)) }}
+    {{ parsed_event(envelope_schema(c, row_keys, of_row), c.form == 'flat', _names_a_wrapper(names)) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -93,8 +93,8 @@
                 concat(file, ':', {{ sortable_number('line', 12) }})
             )
             {%- if topics | length > 1 %}
-            {#- Two topics may have a record at one offset, and no position tells their order: it has to be the same in each run. #},
-            if({{ c.in_topic_order }}, concat('.', lpad(hex(xxhash64(topic)), 16, '0')), '')
+            {#- Two topics may have a record at one offset, and no position may tell their order: it has to be the same in each run. #},
+            '.', lpad(hex(xxhash64(topic)), 16, '0')
             {%- endif %}
         ) as _position
     from ({{ changes }}) as changes
@@ -200,27 +200,29 @@ from ({{ judged }}) as judged
     a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generator
     keeps Spark from copying the parse into every expression that reads it, and into filters.
 -#}
-{% macro parsed_event(schema, rows_look_wrapped=false) -%}
+{% macro parsed_event(schema, is_flat=false, rows_look_wrapped=false) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
-{%- if rows_look_wrapped %}
-    lateral view inline(array(from_json({{ _whole_value('(' ~ _is_wrapper() ~ ')') }}{{ parse }})) as _event, _end, _corrupt
+{%- set whole = _whole_value(is_flat) -%}
+{%- if is_flat and rows_look_wrapped %}
+    lateral view inline(array(from_json({{ whole }}{{ parse }})) as _event, _end, _corrupt
 {%- else %}
     lateral view inline(transform(
         array(from_json(
             case
                 when startswith(value, '{"schema":')
                     then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
-                else {{ _whole_value() }}
+                else {{ whole }}
             end{{ parse }}),
-        cut -> if(cut._end is not null or not startswith(value, '{"schema":'), cut, from_json({{ _whole_value() }}{{ parse }})
+        cut -> if(cut._end is not null or not startswith(value, '{"schema":'), cut, from_json({{ whole }}{{ parse }})
     )) as _event, _end, _corrupt
 {%- endif %}
 {%- endmacro %}
 
 
-{% macro _whole_value(is_wrapped=none) -%}
+{#- The value with the members of an envelope, whether Connect's wrapper is around it or not. Flattened rows may begin as that does. -#}
+{% macro _whole_value(is_flat) -%}
     {%- set begins_so = "startswith(value, '{\"schema\":') or startswith(value, '{\"payload\":') or value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
-    if({{ is_wrapped or begins_so }},
+    if({{ '(' ~ begins_so ~ ') and ' ~ _is_wrapper() if is_flat else begins_so }},
        concat('{"_event":', value, ',"_end":1}'), concat('{"_event":{"payload":', value, '},"_end":1}'))
 {%- endmacro %}
 
@@ -437,7 +439,7 @@ from ({{ judged }}) as judged
         when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
         when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null then 'ddl'
         when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null then 'notification'
-        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null then 'heartbeat'
+        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null and {{ _has_members(['ts_ms'], ['ts_us', 'ts_ns']) }} then 'heartbeat'
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
         {%- endif %}
@@ -540,9 +542,9 @@ from ({{ judged }}) as judged
         when _op = 'u' and {{ _image(c, 'before') }} is null and ({{ _any_image(names, others, 'is null') }})
             then 'null_or_unchanged' || ': REPLICA IDENTITY has to be FULL, or the plugin yboutput'
         {%- endif %}
-        {%- set collections = _collections(names, types) %}
-        {%- if c.updates_parts_of_collections and collections %}
-        when _op = 'u' and ({{ _any_image(names, collections, 'is not null') }}) then 'collection_in_update' || ': the column has to be frozen'
+        {%- set collections = _collections(columns, types) if c.updates_parts_of_collections else [] %}
+        {%- if collections %}
+        when _op = 'u' and ({{ collections | join(' or ') }}) then 'collection_in_update' || ': the column has to be frozen'
         {%- endif %}
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'
@@ -559,10 +561,16 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{% macro _collections(names, types) -%}
+{#- For each column that may be a collection, the condition that an event has one for it. -#}
+{% macro _collections(columns, types) -%}
     {%- set found = [] -%}
-    {%- for type in types if type.json.startswith('array<') or type.json.startswith('map<') -%}
-        {%- do found.append(names[types.index(type)]) -%}
+    {%- for name, type in columns.items() -%}
+        {%- set image = '_image_' ~ loop.index -%}
+        {%- if types[loop.index0].json.startswith('array<') or types[loop.index0].json.startswith('map<') -%}
+            {%- do found.append(image ~ ' is not null') -%}
+        {%- elif type == 'any' -%}
+            {%- do found.append("schema_of_variant(" ~ image ~ ") rlike '^(ARRAY|OBJECT)'") -%}
+        {%- endif -%}
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
@@ -582,33 +590,36 @@ from ({{ judged }}) as judged
 {#- Column → the condition under which its value cannot be given exactly; only of columns for which that can be. -#}
 {% macro _inexact_columns(c, names, types) -%}
     {%- set found = {} -%}
-    {%- for type in types if type.is_text and c.form != 'cells' -%}
-        {%- set at = types.index(type) -%}
-        {%- do found.update({names[at]: _reprinted_number(names[at], '_row_' ~ (at + 1))}) -%}
-    {%- endfor -%}
-    {%- for type in types if type.can_fail -%}
-        {%- set at = types.index(type) -%}
-        {%- do found.update({
-            names[at]: '(' ~ type.image ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
+    {%- for type in types -%}
+        {%- set at, conditions = types.index(type), [] -%}
+        {%- if type.text and c.form != 'cells' -%}
+            {%- do conditions.append(_reprinted_number(names[at], type.text, type.changed_number or '-?[0-9]+[.eE]')) -%}
+        {%- endif -%}
+        {%- if type.can_fail -%}
+            {%- do conditions.append(
+                '(' ~ type.image ~ ' is not null and _row_' ~ (at + 1) ~ ' is null'
                 ~ (' and not ' ~ _is_omitted(type) if type.can_be_omitted else '') ~ ')'
-        }) -%}
+            ) -%}
+        {%- endif -%}
+        {%- if conditions -%} {%- do found.update({names[at]: conditions | join(' or ')}) -%} {%- endif -%}
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
 
 
 {#-
-    Whether a text was a JSON number, or an array or object that holds one, and is not as it was written: Spark prints a number with a fraction
-    anew, through a double. With a schema block the type is what the value has. A column that has the name of a member of an envelope
-    with braces is not looked at for objects.
+    Whether a text was a JSON number, or an array or object that holds one, and has other digits now: Spark prints a number with a fraction or an
+    exponent anew, through a double. Numbers that the event has as they are were printed as they came, or stood in a text. A column that
+    has the name of a member of an envelope or schema with braces is not looked at for objects.
 -#}
-{% macro _reprinted_number(name, text) -%}
+{% macro _reprinted_number(name, text, changed_number) -%}
+    {%- set of_connect = ('before', 'after', 'source', 'transaction', 'schema', 'payload', 'parameters', 'items') -%}
     {%- set member = '"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' -%}
-    {%- set opening = '[\\[{]' if name not in ('before', 'after', 'source', 'transaction', 'schema', 'payload') else '\\[' -%}
-    {%- set as_written = 'value rlike concat(' ~ literal(member ~ '\\Q') ~ ', ' ~ text ~ ', ' ~ literal('\\E\\s*[,}]') ~ ')' -%}
-    (not startswith(value, '{"schema":') and {{ text }} rlike {{ literal('^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
-        and value rlike {{ literal(member ~ '(-?[0-9]+[.eE]|' ~ opening ~ ')') }}
-        and not if({{ text }} rlike '^[-0-9.eE]+$', {{ as_written }}, contains(value, {{ text }})))
+    {%- set opening = '[\\[{]' if name not in of_connect else '\\[' -%}
+    {%- set numbers = literal('-?[0-9]+(?:[.][0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)') -%}
+    ({{ text }} rlike {{ literal('(?s)^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
+        and value rlike {{ literal(member ~ '(' ~ changed_number ~ '|' ~ opening ~ ')') }}
+        and size(array_except(regexp_extract_all({{ text }}, {{ numbers }}, 0), regexp_extract_all(value, {{ numbers }}, 0))) > 0)
 {%- endmacro %}
 
 

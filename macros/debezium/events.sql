@@ -113,6 +113,6 @@ from told
             'write.parquet.dict-encoding-enabled.column.value': 'false',
         },
     } -%}
-    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {{ return(bounds) }}
 {%- endmacro %}

@@ -15,7 +15,7 @@
         {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
-    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- set condition = 'true' if bounds.has_new else 'false' -%}
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
@@ -33,6 +33,12 @@
 {%- endmacro %}
 
 
+{#- Model → its bounds, of this run. The graph may be that of another one, where a manifest is used again. -#}
+{% macro bounds_of_run() -%}
+    {{ return(graph.setdefault('debezium_bounds ' ~ invocation_id, {})) }}
+{%- endmacro %}
+
+
 {#- The name of the cached changes of this model, for as long as it runs. -#}
 {% macro new_changes_name() -%}
     {{ return(quoted('cdc_new_' ~ this.identifier)) }}
@@ -45,6 +51,7 @@
     - changes: the staging relation, as text,
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - bronze: the identity of the table of records,
+    - is_routed: whether staging reads them of an events model,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
@@ -100,6 +107,7 @@
         'changes': changes | string,
         'is_new': is_new,
         'bronze': landed_batches(source.bronze).id,
+        'is_routed': source.routed_by is not none,
         'above': above,
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
@@ -129,9 +137,10 @@
         'batch': '_cdc_batch',
     } -%}
     {%- if bounds.has_new -%}
+        {%- do check_text(changes, source) -%}
         {%- do _cache_new_changes(bounds) -%}
     {%- endif -%}
-    {%- do _check_all_is_there(bounds, source.bronze, source.routed_by is not none) if is_new -%}
+    {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
     {{ return(bounds) }}
 {%- endmacro %}
 
@@ -141,7 +150,20 @@
     there are are built anew then.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('1 ' ~ text)) }}
+    {{ return(local_md5('2 ' ~ text)) }}
+{%- endmacro %}
+
+
+{#- A staging view of another text than its model has now would give the rows of that text, which nothing would read again. -#}
+{% macro check_text(staging, source) -%}
+    {%- if source.id in selected_resources -%} {{ return('') }} {%- endif -%}
+    {%- set found = run_query('show tblproperties ' ~ staging ~ " ('cdc.declaration')").rows[0][1] -%}
+    {%- if found != declaration_digest(source.declaration) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ staging ~ ' is not what its model says now, and the model is not in this run.\n'
+            ~ '  Build it with the models that read it: dbt run --select ' ~ staging.identifier ~ '+'
+        ) }}
+    {%- endif -%}
 {%- endmacro %}
 
 
@@ -251,9 +273,10 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
 
 
 {#-
-    - relation: the records that a staging model reads,
+    - id: of a staging model,
+    - relation: the records that it reads,
     - bronze: the records that have landed,
-    - topics: those of its `meta`; none where it has none,
+    - topics, connector: those of its `meta`; none where it has none,
     - table: the names of the table in the source, of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
     - declaration: its text,
@@ -265,14 +288,21 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
     {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
+    {%- if parent not in graph.sources and records.config.get('incremental_strategy') != 'debezium_merge' -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; ' ~ staging.name ~ ' reads ' ~ records.name ~ '.'
+        ) }}
+    {%- endif -%}
     {%- set meta = staging.config.get('meta', {}).get('debezium', {}) -%}
     {%- set bronze = graph.sources.get(parent) or graph.sources.get(records.depends_on.nodes | first) or records -%}
     {{ return({
+        'id': staging.unique_id,
         'bronze': api.Relation.create(schema = bronze.schema, identifier = bronze.identifier or bronze.alias),
         'relation': api.Relation.create(schema = records.schema, identifier = records.identifier or records.alias),
         'topics': meta.get('topics', []),
+        'connector': meta.get('connector', ''),
         'table': meta.get('table'),
-        'routed_by': parent if parent in graph.nodes and graph.nodes[parent].config.get('incremental_strategy') == 'debezium_merge' else none,
+        'routed_by': parent if parent in graph.nodes else none,
         'declaration': staging.raw_code,
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
@@ -291,9 +321,15 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- if not source.routed_by -%}
         {{ return(landed_batches(source.bronze).last) }}
     {%- endif -%}
-    {%- set routed = graph.get('debezium_bounds', {}).get(source.routed_by) -%}
+    {%- set routed = bounds_of_run().get(source.routed_by) -%}
+    {%- set text = graph.nodes[source.routed_by].raw_code -%}
+    {%- for topic in source.topics + [source.connector] if literal(topic) not in text and tojson(topic) not in text -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic) ~ ': give both the same topics and connector.'
+        ) }}
+    {%- endfor -%}
     {%- set stored = {} if routed else _silver_properties(source.relation) -%}
-    {%- set declaration = declaration_digest(graph.nodes[source.routed_by].raw_code) -%}
+    {%- set declaration = declaration_digest(text) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
@@ -339,18 +375,21 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
     Of a bronze that was made anew, whose batches are others, all count.
 -#}
-{% macro _check_all_is_there(bounds, bronze, is_routed) -%}
+{% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
     {%- set stored = _silver_properties(replaced) if replaced and not replaced.is_view else {} -%}
     {%- set merged = merged_up_to(replaced, '_cdc_batch', stored) if 'cdc.built-from' in stored else {} -%}
     {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
     {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
-    {#- Of what was rejected then some may be changes now: both together count. Of a table that is routed they may be the events model's. #}
-    {%- set more_rejected = found[1] - rejected -%}
-    {%- set there = found[0] + ([0, more_rejected] | max if is_routed else more_rejected) -%}
-    {%- if there < changes -%}
-        {%- do _refuse_to_build(bronze ~ ' has ' ~ there ~ ' of the ' ~ changes ~ ' changes that it has merged up to batch ' ~ batch, bronze) -%}
+    {#- Of what was rejected then some may be changes now: both together count. Of a table that became routed they may be the events model's. #}
+    {%- set becomes_routed = bounds.is_routed and not stored.get('cdc.routed') -%}
+    {%- set missing = changes + ([rejected, found[1]] | min if becomes_routed else rejected) - found[0] - found[1] -%}
+    {%- if missing > 0 -%}
+        {%- do _refuse_to_build(
+            bronze ~ ' has ' ~ (changes + rejected - missing) ~ ' of the ' ~ (changes + rejected)
+            ~ ' changes and rejected records that it has read up to batch ' ~ batch, bronze
+        ) -%}
     {%- endif -%}
     {%- if 'cdc.built-from' in stored -%}
         {#- The event of an old key has a row of its own in staging, under the event's name with a mark. #}

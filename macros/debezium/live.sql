@@ -1,6 +1,13 @@
-{#- The rows that the source's table has now, under the source's own column names. -#}
+{#-
+    The rows that the source's table has now, under the source's own column names. The names are written out: a view binds `*` by place, and
+    would show other columns under these names where silver was built anew and the view was not.
+-#}
 {% macro debezium_live(silver) -%}
-select * except ({{ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') }})
+    {%- set columns = [] -%}
+    {%- if execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
+        {%- for name in _stored_columns(silver) -%} {%- do columns.append(quoted(name)) -%} {%- endfor -%}
+    {%- endif -%}
+select {{ columns | join(', ') if columns else '* except (' ~ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') ~ ')' }}
 from {{ silver }}
 where not _cdc_is_deleted
 {%- endmacro %}

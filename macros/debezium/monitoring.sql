@@ -121,7 +121,7 @@ group by batch, source_table, kind, op, reject_reason
         {{ return({'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'routed': [], 'is_behind': false, 'rebuilt': []}) }}
     {%- endif -%}
     {%- set bounds = _count_bounds(events, tables) -%}
-    {%- do graph.setdefault('debezium_bounds', {}).update({model.unique_id: bounds}) -%}
+    {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {{ return(bounds) }}
 {%- endmacro %}
 
@@ -130,7 +130,7 @@ group by batch, source_table, kind, op, reject_reason
 {% macro _counted_in_this_run(bounds, table, models) -%}
     {%- set above = bounds.above if table in bounds.known else 0 -%}
     {#- A copy: models that run at the same time add theirs. #}
-    {%- for found in graph.get('debezium_bounds', {}).copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
+    {%- for found in bounds_of_run().copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
             {%- set uncounted = [] -%}
             {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
@@ -163,7 +163,8 @@ group by batch, source_table, kind, op, reject_reason
     - unrouted: the topics of tables that read bronze themselves,
     - named: the names of all tables in the source,
     - is_behind: whether tables are declared otherwise now, so that records without a table are counted anew,
-    - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another now.
+    - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another now, or they have
+      no models any more.
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
@@ -201,10 +202,12 @@ group by batch, source_table, kind, op, reject_reason
         {%- endif -%}
         {%- if counted.get(table) == declaration -%}
             {%- do bounds.known.append(table) -%}
-        {%- elif table in counted -%}
-            {%- do bounds.rebuilt.append(table) -%}
+        {%- else -%}
+            {%- do check_text(models[0], source) -%}
+            {%- do bounds.rebuilt.append(table) if table in counted -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- do bounds.rebuilt.extend(counted.keys() | reject('in', tables) | list) -%}
     {%- do bounds.update({
         'topics': bounds.topics | unique | list,
         'unrouted': bounds.unrouted | unique | list,

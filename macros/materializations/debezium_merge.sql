@@ -13,11 +13,15 @@
 
 
 {% macro debezium_merge_materialization() -%}
-    {%- set bounds = graph.get('debezium_bounds', {}).get(model.unique_id) -%}
-    {%- if bounds is none -%}
+    {%- set bounds = bounds_of_run().get(model.unique_id) -%}
+    {#- What else stands in its text would be computed of new changes only: a row that a condition leaves out keeps what it had. #}
+    {%- set re = modules.re -%}
+    {%- set text = re.sub('(?s)[{]#.*?#[}]|[{]%.*?%[}]|[{][{]-?\\s*config\\(.*?[}][}]|/[*].*?[*]/', '', model.raw_code) -%}
+    {%- set text = re.sub('(?m)^\\s*--.*$', '', text) -%}
+    {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_merge: model ' ~ model.name ~ ' has no increment. Its SQL has to be one call of debezium_latest,\n'
-            ~ '  debezium_log, debezium_events, debezium_event_counts or debezium_rejected_events.'
+            'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_latest, debezium_log, debezium_events,\n'
+            ~ '  debezium_event_counts or debezium_rejected_events, and nothing else: conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -63,6 +67,9 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
+            {%- if bounds.is_routed %}
+            'cdc.routed' = 'true',
+            {%- endif %}
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
             {%- endif %}

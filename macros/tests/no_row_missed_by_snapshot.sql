@@ -11,6 +11,6 @@ where
     and {{ log_position() }} < (
         select max({{ log_position() }})
         from {{ changes }}
-        where _cdc_kind = 'change' and _cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0'
+        where _cdc_kind = 'change' and _cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0' {{- _is_merged(model) }}
     )
 {% endtest %}

@@ -5,6 +5,8 @@
       does not fit,
     - sql: the value as the type that the table has; NULL where it cannot be given exactly,
     - can_fail: whether that can happen,
+    - text: the text that `from_json` gives where the JSON may be a number, which Spark prints anew; not there where it cannot be one,
+    - changed_number: how one begins of which that may change the value; else any with a fraction or an exponent may have another text,
     - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
     - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.
       Without `read_as` (within a lambda) there is none.
@@ -50,7 +52,7 @@
     {%- elif name == 'FloatVector' -%} {{ return(type_array('float', value)) }}
     {%- elif name == 'DoubleVector' -%} {{ return(type_array('double', value)) }}
     {%- elif name == 'Bson' -%} {{ return(type_bson(value, parameters)) }}
-    {%- elif name == 'any' -%} {{ return(type_any(value, read_as)) }}
+    {%- elif name in ('any', 'frozen') -%} {{ return(type_any(value, read_as)) }}
     {%- elif name == 'shard' -%} {{ return(_plain_type('string', value)) }}
     {%- else -%}
         {{ exceptions.raise_compiler_error(
@@ -65,6 +67,32 @@
 {#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
 {% macro _plain_type(spark, value) -%}
     {{ return({'json': spark, 'sql': value, 'can_fail': false, 'omitted': none}) }}
+{%- endmacro %}
+
+
+{#- The JSON that it writes for arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as their bytes, and a HSTORE. -#}
+{% macro placeholder_forms() -%}
+    {%- set bytes = placeholder_bytes() | string -%}
+    {%- set decimals = [] -%}
+    {%- for byte in placeholder_bytes() -%} {%- do decimals.append('"' ~ _base64_of_byte(byte) ~ '"') -%} {%- endfor -%}
+    {%- set forms = [
+        '["__debezium_unavailable_value"]', '["X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]', '["5f5f646562657a69756d5f756e617661696c61626c655f76616c7565"]',
+        '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]', bytes | replace(' ', ''), '[' ~ decimals | join(',') ~ ']',
+        '{"__debezium_unavailable_value":"__debezium_unavailable_value"}',
+    ] -%}
+    {{ return(_literals(forms)) }}
+{%- endmacro %}
+
+
+{#- The bytes of `__debezium_unavailable_value`. -#}
+{% macro placeholder_bytes() -%}
+    {{ return([95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101]) }}
+{%- endmacro %}
+
+
+{% macro _base64_of_byte(byte) -%}
+    {%- set digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
+    {{ return(digits[byte // 4] ~ digits[byte % 4 * 16] ~ '==') }}
 {%- endmacro %}
 
 

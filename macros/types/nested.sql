@@ -33,17 +33,16 @@
     {%- set whole = "transform(" ~ value ~ ", e -> " ~ element['sql'] ~ ")" -%}
     {%- set is_there = 'not is_variant_null(a)' if element['json'] == 'variant' else 'a is not null' -%}
     {%- set misses = "exists(zip_with(" ~ value ~ ", v, (a, b) -> " ~ is_there ~ " and b is null), m -> m)" -%}
-    {%- set placeholder_bytes -%}
-        array(95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101)
-    {%- endset -%}
+    {%- set bytes = 'array(' ~ placeholder_bytes() | join(', ') ~ ')' -%}
     {%- if element['json'] in ('smallint', 'int', 'bigint', 'double') -%}
-        {%- set omitted = value ~ ' = cast(' ~ placeholder_bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
+        {%- set omitted = value ~ ' = cast(' ~ bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
     {%- elif element['omitted'] -%}
         {%- set uuid = " or e = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' else '' -%}
         {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', e -> ' ~ element['omitted'] ~ uuid ~ ')' -%}
-        {%- if element_type.startswith('Decimal(') -%}
-            {%- set bytes = 'transform(' ~ placeholder_bytes ~ ', b -> base64(unhex(hex(b))))' -%}
-            {%- set omitted = '(' ~ omitted ~ ' or size(' ~ value ~ ") = 28 and transform(" ~ value ~ ", e -> try_variant_get(e, '$', 'string')) = " ~ bytes ~ ')' -%}
+        {%- if element_type.startswith('Decimal(') or element['json'] == 'string' -%}
+            {%- set texts = "transform(" ~ value ~ ", e -> try_variant_get(e, '$', 'string'))" if element['json'] == 'variant' else value -%}
+            {%- set decimals = 'transform(' ~ bytes ~ ', b -> base64(unhex(hex(b))))' -%}
+            {%- set omitted = '(' ~ omitted ~ ' or size(' ~ value ~ ") = 28 and " ~ texts ~ " = " ~ decimals ~ ')' -%}
         {%- endif -%}
     {%- else -%}
         {%- set omitted = none -%}
@@ -55,5 +54,6 @@
     {%- else -%}
         {%- set sql = whole -%}
     {%- endif -%}
-    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted}) }}
+    {%- set text = "'[' || array_join(" ~ value ~ ", ',') || ']'" if element['json'] == 'string' else none -%}
+    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted, 'text': text}) }}
 {%- endmacro %}

@@ -55,7 +55,7 @@
         case schema_of_variant({{ value }})
             when 'STRING' then {{ small_decimal(text, precision, scale) if is_small else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }}
             {#- With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if no exponent of a double gives it. #}
-            when 'DOUBLE' then if(variant_get({{ value }}, '$', 'double') = 0 and not value rlike '[eE]-[0-9]{3}', {{ _decimal("'0'", precision, digits) }}, null)
+            when 'DOUBLE' then if(variant_get({{ value }}, '$', 'double') = 0 and not value rlike '[eE]-[0-9]{3}', {{ 'cast(0 as decimal(' ~ precision ~ ', ' ~ digits ~ '))' if precision <= 38 else "'0'" }}, null)
             when 'BOOLEAN' then null
             else {{ _decimal(text, precision, digits) }}
         end
@@ -70,22 +70,41 @@
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
     {{ return({
         'json': 'string',
-        'sql': let(_plain_number(value), 't', _decimal('t', precision, scale)),
+        'sql': _decimal_of_text(value, precision, scale),
         'can_fail': true,
+        'text': value,
+        'changed_number': '-?[0-9.]{16}',
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
 
 
 {#-
-    A number with an exponent (Java prints a decimal that has six zeros behind its point, or more, as `1E-7`, and such a zero as `0E-7`)
-    in plain digits; another text as it is.
+    Such a text as its type, NULL where digits would be lost. Java prints a decimal that has six zeros behind its point, or more, with an
+    exponent (`1E-7`; such a zero as `0E-7`): it is exact where the digits that it has behind the point, without zeros at the end, are not more
+    than the scale. No lambda up to 38 digits: Spark compiles no projection that has one.
 -#}
-{% macro _plain_number(text) -%}
-    {%- set part = "regexp_extract(" ~ text ~ ", '^(-?[0-9]+)(?:[.]([0-9]+))?[eE]([+-]?[0-9]{1,3})$', " -%}
-    {%- set scale = 'n.scale' -%}
-    {%- set numbers = "named_struct('digits', concat(" ~ part ~ "1), " ~ part ~ "2)), 'scale', length(" ~ part ~ "2)) - cast(" ~ part ~ "3) as int))" -%}
-    if({{ text }} rlike '^-?[0-9]+([.][0-9]+)?[eE][+-]?[0-9]{1,3}$', {{ let(numbers, 'n', _shifted('n.digits', scale)) }}, {{ text }})
+{% macro _decimal_of_text(text, precision, scale) -%}
+    {%- set with_exponent = text ~ " rlike '^-?[0-9]+([.][0-9]+)?[eE][+-]?[0-9]{1,3}$'" -%}
+    {%- set digits = "regexp_replace(" ~ text ~ ", '[eE].*|[^0-9]', '')" -%}
+    {%- set behind_point = "length(regexp_extract(" ~ text ~ ", '[.]([0-9]+)', 1))" -%}
+    {%- set exponent = "cast(regexp_extract(" ~ text ~ ", '[eE](.+)', 1) as int)" -%}
+    {%- if precision > 38 -%}
+        {%- set numbers = "named_struct('digits', concat(if(startswith(" ~ text ~ ", '-'), '-', ''), " ~ digits ~ "), 'scale', " ~ behind_point ~ " - " ~ exponent ~ ")" -%}
+        case
+            when {{ text }} rlike '^-?[0-9]+([.][0-9]+)?$' then {{ text }}
+            when {{ with_exponent }} then {{ let(numbers, 'n', _shifted('n.digits', 'n.scale')) }}
+        end
+    {%- else -%}
+        {%- set zeros = "length(" ~ digits ~ ") - length(rtrim('0', " ~ digits ~ "))" -%}
+        case
+            when
+                {{ text }} rlike '^-?[0-9]+([.][0-9]{0,{{ scale }}}0*)?$'
+                or {{ with_exponent }}
+                and (rtrim('0', {{ digits }}) = '' or {{ behind_point }} - {{ exponent }} - ({{ zeros }}) <= {{ scale }})
+                then try_cast({{ text }} as decimal({{ precision }}, {{ scale }}))
+        end
+    {%- endif -%}
 {%- endmacro %}
 
 
@@ -117,10 +136,10 @@
 {#-
     An unscaled number of up to 8 bytes (two's complement, big-endian, in base64) as the decimal it stands for. The text tells what
     else the bytes would be read again for: more than 8 bytes are 12 characters without padding or more; the first one has the first
-    6 bits, of which A to f are those without a sign.
+    6 bits, of which A to f are those without a sign. No bytes are zero.
 -#}
 {% macro small_decimal(text, precision, scale) -%}
-    {%- set sign = 'if(ascii(' ~ text ~ ") between 65 and 102, '0', if(ascii(" ~ text ~ ") > 32, 'F', null))" -%}
+    {%- set sign = 'if(' ~ text ~ " = '' or ascii(" ~ text ~ ") between 65 and 102, '0', if(ascii(" ~ text ~ ") > 32, 'F', null))" -%}
     if(octet_length({{ text }}) < 12 or octet_length({{ text }}) = 12 and endswith({{ text }}, '='),
        try_cast(
            cast(conv(lpad(hex({{ _padded_base64(text) }}), 16, {{ sign }}), 16, -10) as decimal(19, 0))

@@ -1,6 +1,6 @@
 {#- Text, and every type that Debezium writes as its text (enum, json, uuid, interval …). -#}
 {% macro type_string(value) -%}
-    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'is_text': true, 'omitted': is_placeholder(value)}) }}
+    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'text': value, 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
 
@@ -25,7 +25,8 @@
         'json': 'variant',
         'sql': sql,
         'can_fail': true,
-        'omitted': "schema_of_variant(" ~ value ~ ") = 'STRING' and " ~ is_placeholder(text),
+        'omitted': "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ is_placeholder(text)
+            ~ " when schema_of_variant(" ~ value ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$' then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end",
         'read': read if read_as else none,
     }) }}
 {%- endmacro %}
@@ -37,6 +38,7 @@
         'json': 'map<string, string>',
         'sql': value,
         'can_fail': false,
+        'text': "'[' || array_join(map_values(" ~ value ~ "), ',') || ']'",
         'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
     }) }}
 {%- endmacro %}
