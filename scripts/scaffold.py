@@ -152,7 +152,7 @@ def scaffold(
             if others := _files_of_others(system, new, models):
                 done.refused |= table.topics
                 done.notes.append(
-                    f"{table.name}: no model was written, as {others[0]} is there and says something else; take it away"
+                    f"{table.name}: no model was written, as models/{others[0]} is there and says something else; take it away"
                 )
                 continue
             _describe_new(table, done)
@@ -485,8 +485,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
 
     if not first:
         return []
-    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many shapes
-    # as records (documents with names of their own): a set of numbers is not looked through, as an array is.
+    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many
+    # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
     wanted = {tuple(row[name] for name in PLACE) for row in first.values()}
     batches, places = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "place"))
     there = rows.where(f"batch in ({batches}) and place in ({places})").select(*PLACE, "value", "key", "has_schema").collect()

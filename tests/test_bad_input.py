@@ -381,7 +381,7 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
         whole.replace(b'empty": 1', b'empty": "x"'),
     ):
         state.path.write_bytes(broken)
-        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "at": {}}, broken
+        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}}, broken
     with path.open("a") as file:
         file.write(text(created(11, id=2)))
     assert lakehouse._run.main() == 0  # builds all there is
@@ -685,6 +685,13 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
         (4, *[None] * 7),
     ]
 
+    looks_like_a_heartbeat = value('{"before":null,"after":{"id":7},"ts_ms":1}')
+    lakehouse.land("envelopes", [{**looks_like_a_heartbeat, "offset": 901}, {**value('{"ts_ms":1}'), "offset": 902}])
+    assert lakehouse.dbt("run", "--select", "source:bronze.envelopes+").success
+    assert {name: reason for name, reason in lakehouse.rejected("envelopes") if "/90" in name} == {
+        "shop.public.orders/0/901": "not_an_envelope"
+    }
+
 
 def test_a_value_of_30_mb_is_a_value(lakehouse: Lakehouse) -> None:
     lakehouse.run("big", [created(10, id=1, note="é" * (15 << 20)), created(11, id=2, note="small")])
@@ -858,7 +865,7 @@ def test_hostile_names_and_values_are_only_names_and_values(
         "twice": "columns 'Name' and 'name' differ in case only, which Spark cannot tell apart",
         "metadata": "a column is named '_cdc_op', which is a name of the metadata columns",
         "nameless": "a column is named '', which Iceberg cannot name",
-        "returned": "the topic 'shop\\rreturned' holds a carriage return, which dbt reads as a line feed",
+        "returned": "the topic 'shop\\rreturned' holds a line break that is none of Unix, which dbt reads as another",
         "served": "the name '{{ 1/0 }}' holds marks of Jinja, which no dbt project can name",
     }
     for table, problem in problems.items():

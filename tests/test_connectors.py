@@ -385,10 +385,11 @@ def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakeho
 
     ranges = History("ranges", "cassandra", {"keyspace": "ks", "table": "ranges"}, cells=True)
     writes: list[tuple[str, dict[str, Any]]] = [
-        ("i", {"id": 1, "at": 1, "note": "a", "tags": ["x", "y"]}),
-        ("r", {"id": 1, "at": ..., "note": ..., "tags": ...}),
-        ("d", {"id": 1, "at": None, "note": None, "tags": None}),
-        ("u", {"id": 1, "at": 1, "note": ..., "tags": ["z"]}),
+        ("i", {"id": 1, "at": 1, "note": "a", "tags": ["x", "y"], "scores": {"a": 1}}),
+        ("r", {"id": 1, "at": ..., "note": ..., "tags": ..., "scores": ...}),
+        ("d", {"id": 1, "at": None, "note": None, "tags": None, "scores": None}),
+        ("u", {"id": 1, "at": 1, "note": ..., "tags": ["z"], "scores": ...}),
+        ("u", {"id": 1, "at": 1, "note": ..., "tags": ..., "scores": {"b": 2}}),
     ]
     for time, (op, columns) in enumerate(writes):
         key = {"id": 1, "at": 1 if columns["at"] == 1 else None}
@@ -397,6 +398,7 @@ def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakeho
         "src.ranges/0/1": "range_delete: delete row by row",
         "src.ranges/0/2": "no_key",
         "src.ranges/0/3": "collection_in_update: the column has to be frozen",
+        "src.ranges/0/4": "collection_in_update: the column has to be frozen",
     }
 
     tables += [spanner, change, plain, ranges]
@@ -405,7 +407,7 @@ def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakeho
     assert dict(lakehouse.rejected("refused")) == refused
     assert lakehouse.rows("refused.partial") == [{"id": 1, "note": "a"}]
     assert lakehouse.rows("refused.change") == [{"id": 1, "note": "a", "more": None}]
-    assert lakehouse.rows("refused.ranges") == [{"id": 1, "at": 1, "note": "a", "tags": ["x", "y"]}]
+    assert lakehouse.rows("refused.ranges") == [{"id": 1, "at": 1, "note": "a", "tags": ["x", "y"], "scores": '{"a":1}'}]
 
 
 def flat(topic: str, offset: int, key: Any, value: Any) -> Record:
@@ -571,13 +573,16 @@ def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lake
 
     first = [flat("undeclared", 0, {"id": 1}, {"id": 1, "__deleted": "false"})]
     lakehouse.run("undeclared", first)
-    new = [{"schema": "public", "id": 1, "__deleted": "false"}, {"payload": None, "id": 1, "__deleted": "false"}]
+    told: dict[str, Any] = {"__deleted": "false"}
+    new = [{"schema": "public", "id": 1, **told}, {"payload": None, "id": 1, **told}, {"payload": {"id": 9}, "id": 2, **told}]
     lakehouse.land("undeclared", [flat("undeclared", 1 + at, {"id": 1}, row) for at, row in enumerate(new)])
     assert lakehouse.dbt("run", "--select", "source:bronze.undeclared+").success
-    assert lakehouse.rows("undeclared.undeclared") == [{"id": 1}]
-    assert lakehouse.rejected("undeclared") == [(f"undeclared/0/{at}", "no_after_image") for at in (1, 2)]
+    assert lakehouse.rows("undeclared.undeclared", "id") == [{"id": 1}, {"id": 2}]
     lakehouse.build_landed("undeclared")
-    assert lakehouse.rows("undeclared.undeclared") == [{"id": 1, "schema": None, "payload": None}]
+    assert lakehouse.rows("undeclared.undeclared", "id") == [
+        {"id": 1, "schema": None, "payload": None},
+        {"id": 2, "schema": None, "payload": '{"id":9}'},
+    ]
     assert lakehouse.rejected("undeclared") == []
 
 

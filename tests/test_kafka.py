@@ -325,6 +325,12 @@ def test_records_deleted_before_they_were_read_are_told(lakehouse: Lakehouse, br
     assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
     assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()
 
+    broker.produce(of("late", *(created(50 + n, id=n) for n in range(2))))
+    broker.do("delete_records", topic, before=22)
+    landed = lakehouse.land("late", topics(broker, "late.*"))
+    assert (landed.records, landed.lost) == (0, [f"{topic}/0: offsets 20 to 21 were deleted before they were read"])
+    assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()  # told once
+
 
 def test_records_deleted_while_they_are_read_are_told(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch

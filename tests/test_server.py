@@ -141,6 +141,12 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
     assert status == 0 and " ERROR=0 " in told and "Warning" not in told, told
     assert checkout.rows("select id, status from shop.orders") == ["1 paid"]
 
+    for path in (checkout.folder / "lakehouse" / "warehouse").rglob("*"):  # the folder is relative here
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    for table in ("bronze.shop", "silver.shop__orders"):
+        checkout.rows(f"call system.remove_orphan_files(table => '{table}')")
+    assert checkout.rows("select id, status from shop.orders") == ["1 paid"]
+
 
 ROWS = """
 import json, sys

@@ -602,6 +602,69 @@ def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: L
     lakehouse.run("putback", [of_table(created(40, id=2, note="b"), "others")])
     assert [row["note"] for row in live(lakehouse, "putback")] == ["a", "b", "c"]
 
+    lakehouse.land("putback", [created(50, id=4, note="d")])  # and the backup is of before this was built
+    backup = catalog()
+    lakehouse.build_landed("putback")
+    catalog(*((put_back, row) for row in backup))
+    assert len(live(lakehouse, "putback")) == 3
+    lakehouse.build_landed("putback")
+    assert [row["note"] for row in live(lakehouse, "putback")] == ["a", "b", "c", "d"]
+    assert lakehouse.build_landed("putback").above > 0 and lakehouse.said == ["Nothing new to build."]
+
+
+def test_tables_are_built_from_what_their_models_say_now_or_not_at_all(lakehouse: Lakehouse) -> None:
+    """Also where a run leaves the staging model, or the live view, out, and where more stands in a model than the one call."""
+    lakehouse.run("stale", [created(10, id=1, first="a", last="b"), created(11, id=2, first="c", last="d")])
+    models = lakehouse.project / "models"
+    staging, silver = (
+        models / layer / "stale" / f"{name}stale__orders.sql" for layer, name in (("staging", "stg_"), ("silver", ""))
+    )
+    as_written = staging.read_text(), silver.read_text()
+    staging.write_text(as_written[0].replace("        'first':", "        'middle': 'string',\n        'first':"))
+    silver.write_text(as_written[1].replace("        'first',", "        'middle',\n        'first',"))
+    for arguments in (["--full-refresh"], []):
+        told = str([node.message for node in lakehouse.dbt("run", *arguments, "--select", "stale__orders").result])
+        assert "is not what its model says now" in told and "dbt run --select stg_stale__orders+" in told
+    assert lakehouse.dbt("run", "--select", "stg_stale__orders", "stale__orders").success
+    assert lakehouse.sql("select middle, first, last from silver.stale__orders order by id") == [(None, "a", "b"), (None, "c", "d")]
+    assert live(lakehouse, "stale") == [{"id": 1, "first": "a", "last": "b"}, {"id": 2, "first": "c", "last": "d"}]
+    assert lakehouse.dbt("run", "--select", "live_stale__orders").success
+    assert lakehouse.sql("select middle, first, last from stale.orders order by id") == [(None, "a", "b"), (None, "c", "d")]
+
+    silver.write_text(silver.read_text() + "where first = 'a'\n")
+    told = str([node.message for node in lakehouse.dbt("run", "--select", "stale__orders").result])
+    assert "has to be one call of debezium_latest" in told and "and nothing else" in told
+
+
+def test_what_is_gone_is_built_again_and_what_is_not_ours_is_left(lakehouse: Lakehouse) -> None:
+    """A table that was dropped, models that were deleted; a model that somebody wrote where one would be."""
+    lakehouse.run("dropped", [created(10, id=1, note="a")])
+    lakehouse.spark.sql("drop table silver.dropped__orders")
+    lakehouse.build_landed("dropped")
+    assert live(lakehouse, "dropped") == [{"id": 1, "note": "a"}]
+
+    for layer in ("staging", "silver", "live"):
+        shutil.rmtree(lakehouse.project / "models" / layer / "dropped")
+    own = lakehouse.project / "models" / "silver" / "dropped" / "dropped__orders.sql"
+    own.parent.mkdir()
+    own.write_text("select 1 as ours")
+    done = lakehouse.scaffold("dropped")
+    assert any("no model was written, as models/silver/dropped/dropped__orders.sql is there" in note for note in done.notes)
+    assert own.read_text() == "select 1 as ours"
+    own.unlink()
+    lakehouse.build_landed("dropped")
+    assert own.exists() and live(lakehouse, "dropped") == [{"id": 1, "note": "a"}]
+
+
+def test_changes_that_have_landed_and_are_not_built_yet_fail_no_test(lakehouse: Lakehouse) -> None:
+    lakehouse.run("unbuilt", [event("r", 10, {"id": 1, "note": "a"}, snapshot="true")])
+    lakehouse.land("unbuilt", [updated(20, id=1, note="b"), event("r", 30, {"id": 2, "note": "c"}, snapshot="true")])
+    assert lakehouse.dbt("test", "--select", "unbuilt__orders").success
+    lakehouse.build_landed("unbuilt")
+    done = lakehouse.dbt("test", "--select", "unbuilt__orders")
+    (failed,) = [node.node.name for node in done.result if str(node.status) == "fail"]
+    assert failed.startswith("no_row_missed_by_snapshot")
+
 
 def test_a_type_that_was_corrected_by_hand_is_that_of_the_live_view_too(lakehouse: Lakehouse) -> None:
     lakehouse.run("corrected", [created(10, id=1, at=1700000000000)])
@@ -654,16 +717,23 @@ def test_dbt_told_to_read_nothing_takes_nothing_for_merged(lakehouse: Lakehouse)
     assert live(lakehouse, "left_empty") == [{"id": 1, "note": "b"}]
 
 
-def test_records_that_became_usable_do_not_stand_for_ones_that_were_deleted(lakehouse: Lakehouse) -> None:
-    lakehouse.run("usable", [created(10, id=1, note="big", k=1)])
-    lakehouse.run("usable", [updated(20, id=1, note=PLACEHOLDER, k=2), created(21, id=2, note="b", k="text")])
-    assert len(lakehouse.rejected("usable")) == 1
-    lakehouse.spark.sql("delete from bronze.usable where offset = 10")
-    model = lakehouse.project / "models" / "staging" / "usable" / "stg_usable__orders.sql"
+@pytest.mark.parametrize("system", ["usable", "usable_routed"])
+def test_records_that_became_usable_do_not_stand_for_ones_that_were_deleted(lakehouse: Lakehouse, system: str) -> None:
+    def of(*records: Record) -> list[Record]:
+        others = {**of_table(created(9, id=1), "others"), "key": None}
+        return [{**one, "topic": "shop.all"} for one in (*records, others)] if system == "usable_routed" else list(records)
+
+    lakehouse.run(system, of(created(10, id=1, note="big", k=1)))
+    lakehouse.run(system, of(updated(20, id=1, note=PLACEHOLDER, k=2), created(21, id=2, note="b", k="text")))
+    assert len(lakehouse.rejected(system)) == 1
+    lakehouse.spark.sql(f"delete from bronze.{system} where offset = 10")
+    if system == "usable_routed":
+        lakehouse.spark.sql(f"delete from staging.{system}__events where offset = 10")
+    model = lakehouse.project / "models" / "staging" / system / f"stg_{system}__orders.sql"
     model.write_text(model.read_text().replace("'k': 'int64'", "'k': 'string'"))
     with pytest.raises(AssertionError, match="has 2 of the 3 changes and rejected records"):
-        lakehouse.run("usable", [])
-    assert lakehouse.sql("select id, note from silver.usable__orders") == [(1, "big")]
+        lakehouse.run(system, [])
+    assert lakehouse.sql(f"select id, note from silver.{system}__orders") == [(1, "big")]
 
 
 def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lakehouse) -> None:
@@ -673,6 +743,10 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
     done = lakehouse.run("keyless", records)
     assert any("change log" in note for note in done.notes)
     assert lakehouse.sql("select id, note, _cdc_op from silver.keyless__orders") == [(1, "a", "c")] * 2
+
+    lakehouse.run("keyless_still", records)
+    lakehouse.build_landed("keyless_still", keys={"orders": ["id"]})
+    assert live(lakehouse, "keyless_still") == [{"id": 1, "note": "a"}]
 
     again = event("u", 12, {"id": 1, "note": "b"})
     again["key"] = None
