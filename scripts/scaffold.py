@@ -112,7 +112,7 @@ def scaffold(
     if connector:
         refused = refused | _topics_without_models(spark, system, modelled)
     for one in known.values():  # a key that is named for a table with nothing new
-        wanted_key = _wanted_key(one.table, one, keys, set())
+        wanted_key = _wanted_key(one.table, one, keys, used)
         if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
             refused = refused | one.table.topics
     seen = observe(spark, system, connector, above_batch, modelled, refused)
@@ -691,13 +691,13 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         done.notes.append(
             f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "
             f"{misread if seen.columns[name] == 'uint64' else 'events that do not fit are rejected'}. "
-            "Change the declaration and rebuild with --full-refresh to take them."
+            "Change the declaration in the staging model to take them; the next run builds the table anew."
         )
     for name, kinds in seen.unlike.items():
         if table.columns.get(name) in kinds and is_untouched(system, declared, models):
             done.notes.append(
                 f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
-                "connector's handling modes (docs/types.md), correct `columns` in the staging model, rebuild with --full-refresh"
+                "connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next run builds it anew"
             )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
@@ -732,7 +732,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
     """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
     path = models / "staging" / system / f"{declared.model('staging', system)}.sql"
-    text = re.sub(r"(?s)\{#.*?#\}|(?m:^\s*--.*$)", "", path.read_text(encoding="utf-8")) if path.exists() else ""
+    text = re.sub(r"(?s)\{#.*?#\}|(?m:^\s*--[^\n]*$)", "", path.read_text(encoding="utf-8")) if path.exists() else ""
     found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", text)
     with suppress(ValueError, SyntaxError):
         topics = ast.literal_eval(found[1]) if found else None

@@ -617,7 +617,8 @@ from ({{ judged }}) as judged
     {%- set member = '"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' -%}
     {%- set opening = '[\\[{]' if name not in of_connect else '\\[' -%}
     {%- set numbers = literal('-?[0-9]+(?:[.][0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)') -%}
-    ({{ text }} rlike {{ literal('(?s)^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
+    {#- The first character of nearly all texts says that they are none, before a pattern has them copied. #}
+    (instr('-0123456789[{', left({{ text }}, 1)) > 0 and {{ text }} rlike {{ literal('(?s)^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
         and value rlike {{ literal(member ~ '(' ~ changed_number ~ '|' ~ opening ~ ')') }}
         and size(array_except(regexp_extract_all({{ text }}, {{ numbers }}, 0), regexp_extract_all(value, {{ numbers }}, 0))) > 0)
 {%- endmacro %}

@@ -4,7 +4,10 @@
 -#}
 {% macro debezium_live(silver) -%}
     {%- set columns = [] -%}
-    {%- if execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
+    {%- set built = bounds_of_run().get(model.depends_on.nodes[0]) if execute else none -%}
+    {%- if built -%}
+        {%- for name in built.columns -%} {%- do columns.append(quoted(name)) -%} {%- endfor -%}
+    {%- elif execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
         {#- Not by DESCRIBE, whose last lines the adapter knows by their `#`: names may begin with one. #}
         {%- for name in run_query('select * from ' ~ silver ~ ' where false').column_names if not name.startswith('_cdc_') -%}
             {%- do columns.append(quoted(name)) -%}
