@@ -697,7 +697,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         if table.columns.get(name) in kinds and is_untouched(system, declared, models):
             done.notes.append(
                 f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
-                "connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next run builds it anew"
+                "connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next run builds anew"
             )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
