@@ -32,6 +32,14 @@ JAVA_VERSIONS = (17, 21)
 _log_before = 0  # how long the log was when the session began
 
 
+def _tell_place() -> None:
+    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, also where dbt reads the profile."""
+    os.environ["PWD"] = str(Path.cwd())
+
+
+_tell_place()  # before dbt has looked at the profile in another thread: with another PWD it would parse all models anew
+
+
 def lakehouse_dir() -> Path:
     """The folder that holds all state (catalog, warehouse, logs): `LAKEHOUSE_DIR`, else `.lakehouse`."""
     return Path(os.environ.get("LAKEHOUSE_DIR", ".lakehouse"))
@@ -54,7 +62,7 @@ def settings() -> dict[str, str]:
 
     Source: dbt's `profiles.yml`, whose values may call `env_var(name, default)`.
     """
-    os.environ["PWD"] = str(Path.cwd())  # which only a shell keeps right; the warehouse's path begins with it
+    _tell_place()
     jinja = Environment(undefined=StrictUndefined)
 
     def render(value: Any) -> str:
