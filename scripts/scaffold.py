@@ -112,7 +112,8 @@ def scaffold(
     if connector:
         refused = refused | _topics_without_models(spark, system, modelled)
     for one in known.values():  # a key that is named for a table with nothing new
-        wanted_key = _wanted_key(one.table, one, keys, used)
+        name, wanted_key = _named_key(one.table, keys)
+        used |= {name} - {""}
         if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
             refused = refused | one.table.topics
     seen = observe(spark, system, connector, above_batch, modelled, refused)
@@ -479,6 +480,7 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
+    streams = streams.withColumn("at", F.xxhash64(*PLACE))
     first: dict[Any, Any] = {}
     for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
         first.setdefault((row.topic, row.has_schema, row.shape), row)
@@ -487,10 +489,9 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
         return []
     # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
-    wanted = {tuple(row[name] for name in PLACE) for row in first.values()}
-    batches, places = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "place"))
-    there = rows.where(f"batch in ({batches}) and place in ({places})").select(*PLACE, "value", "key", "has_schema").collect()
-    return sorted((row for row in there if tuple(row[name] for name in PLACE) in wanted), key=_order_of_landing)
+    batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
+    there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
+    return sorted(there.select(*PLACE, "value", "key", "has_schema").collect(), key=_order_of_landing)
 
 
 def _order_of_landing(row: Any) -> Any:
@@ -630,17 +631,20 @@ def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
 
 def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, list[str]], used: set[str]) -> list[str]:
     columns = {**(declared.table.columns if declared else {}), **table.columns}
-    for at in range(len(table.identity)):
-        name = ".".join(table.identity[at:])
-        if name in keys:
-            used.add(name)
-            missing = [key for key in keys[name] if key not in columns]
-            if missing and columns:
-                raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
-            if table.connector == "mongodb" and keys[name] != ["_id"]:
-                raise LakehouseError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
-            return keys[name]
-    return []
+    name, key = _named_key(table, keys)
+    used |= {name} - {""}
+    missing = [column for column in key if column not in columns]
+    if missing and columns:
+        raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+    if key and table.connector == "mongodb" and key != ["_id"]:
+        raise LakehouseError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
+    return key
+
+
+def _named_key(table: TableSeen, keys: dict[str, list[str]]) -> tuple[str, list[str]]:
+    """The name by which KEYS has a table, with or without what stands before it, and its key there."""
+    names = (".".join(table.identity[at:]) for at in range(len(table.identity)))
+    return next(((name, keys[name]) for name in names if name in keys), ("", []))
 
 
 def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded) -> str:

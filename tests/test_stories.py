@@ -745,8 +745,12 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
     assert lakehouse.sql("select id, note, _cdc_op from silver.keyless__orders") == [(1, "a", "c")] * 2
 
     lakehouse.run("keyless_still", records)
+    lakehouse.land("keyless_still", [{**event("c", 12, {"id": 2, "code": "x"}), "key": None}])
+    assert any("new columns code" in note for note in lakehouse.scaffold("keyless_still", keys={"orders": ["id", "code"]}).notes)
+    lakehouse.forget_models()
+    lakehouse.run("keyless_still", [])
     lakehouse.build_landed("keyless_still", keys={"orders": ["id"]})
-    assert live(lakehouse, "keyless_still") == [{"id": 1, "note": "a"}]
+    assert live(lakehouse, "keyless_still") == [{"id": 1, "note": "a", "code": None}, {"id": 2, "note": None, "code": "x"}]
 
     again = event("u", 12, {"id": 1, "note": "b"})
     again["key"] = None

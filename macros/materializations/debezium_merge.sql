@@ -16,8 +16,10 @@
     {%- set bounds = bounds_of_run().get(model.unique_id) -%}
     {#- What else stands in its text would be computed of new changes only: a row that a condition leaves out keeps what it had. #}
     {%- set re = modules.re -%}
-    {%- set text = re.sub('(?s)[{]#.*?#[}]|[{]%.*?%[}]|[{][{]-?\\s*config\\(.*?[}][}]|/[*].*?[*]/', '', model.raw_code) -%}
-    {%- set text = re.sub('(?m)^\\s*--.*$', '', text) -%}
+    {%- set comments = '(?s)[{]#.*?#[}]|[{]%.*?%[}]|/[*].*?[*]/|--[^\\n]*' -%}
+    {%- set strings = '\'(?:[^\'\\\\]|\\\\.)*\'|"(?:[^"\\\\]|\\\\.)*"' -%}
+    {%- set text = re.sub(comments ~ '|' ~ strings, '', model.raw_code) -%}
+    {%- set text = re.sub('(?s)[{][{]-?\\s*config\\(.*?\\)\\s*-?[}][}]', '', text) -%}
     {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_latest, debezium_log, debezium_events,\n'
