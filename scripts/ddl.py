@@ -76,6 +76,7 @@ class Typed:
     columns: dict[str, str]  # name → Debezium type
     settings: dict[str, str] = field(default_factory=dict)  # what the values tell of the connector, where it is no default
     doubts: dict[str, list[str]] = field(default_factory=dict)  # setting → columns that it would change, and no value tells
+    possible: dict[str, set[str]] = field(default_factory=dict)  # name → the types that it has in one setting or another
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,13 @@ def types_of_ddl(tables: dict[Identity, tuple[dict[str, Any], list[dict[str, Any
     return {name: _typed(of_table, modes) for name, of_table in columns.items()}
 
 
+def types_before(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -> dict[str, str]:
+    """The types that columns had by an older DDL record, written as the values of the newer one show; of those that it has, too."""
+    found, now = _columns(older, []), _columns(newer, [])
+    modes = {name: [mode for mode, kind in now[name].types.items() if kind == typed.columns[name]] for name in now}
+    return {name: column.types[mode] for name, column in found.items() for mode in modes.get(name, [])[:1] if mode in column.types}
+
+
 def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
     typed = Typed({})
     for name, column in columns.items():
@@ -122,6 +130,7 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
         told = modes.get(column.setting) or _modes([column]) or list(column.types)
         types = list(dict.fromkeys(column.types[mode] for mode in told))
         typed.columns[name] = types[0]
+        typed.possible[name] = set(column.types.values())
         default = next(iter(column.types))
         if default not in told and column.types[default] != types[0]:
             typed.settings[column.setting] = " or ".join(told)
@@ -189,9 +198,9 @@ def looks_like(kind: str, values: Iterable[Any]) -> bool:
     if name in ("bytes", "bytes_url"):
         return not all(map(HEXADECIMAL.match, texts)) or sum(map(len, texts)) < ENOUGH_DIGITS
     if name == "Decimal":
-        fractions = [value for value in values if isinstance(value, float)]
-        scale = int(kind.rstrip(")").split(",")[1])
-        is_plain = all(isinstance(value, JsonFloat) and value.scale() == scale for value in fractions)
+        fractions = [value for value in values if isinstance(value, float)] if "(" in kind else []
+        scale = kind.rstrip(")").partition(",")[2]
+        is_plain = all(isinstance(value, JsonFloat) and str(value.scale()) == scale for value in fractions)
         return is_plain and not (texts and all(map(NUMBER.match, texts)))
     return name != "double" or all(isinstance(value, float) for value in values)
 

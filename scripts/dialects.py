@@ -30,8 +30,9 @@ RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images t
 FLATTENED_METADATA = {
     *("op", "ts_ms", "ts_us", "ts_ns", "version", "connector", "name", "db", "schema", "table", "collection", "keyspace", "shard"),
     *("snapshot", "sequence", "lsn", "xmin", "txId", "txSeq", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no"),
-    *("file", "pos", "row", "server_id", "gtid", "thread", "query"),
+    *("file", "pos", "row", "server_id", "gtid", "thread", "query", "rs_id", "ssn", "redo_thread", "user_name", "ord", "h"),
 }
+FLATTENED_TRANSACTION = {"transaction_id", "transaction_total_order", "transaction_data_collection_order"}
 
 
 def _source(payload: Payload) -> dict[str, Any]:
@@ -111,6 +112,11 @@ def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
     return key_columns(payload.get("key")) or ([str(name) for name in names] if isinstance(names, list) else [])
 
 
+def _cockroachdb_columns(columns: dict[str, str]) -> dict[str, str]:
+    """Bytes come as `\\x` and their digits."""
+    return {name: "string" if kind == "bytes" else kind for name, kind in columns.items()}
+
+
 def _document(payload: Payload, member: str) -> dict[str, Any] | None:
     """The kinds of a document's fields, or of those that an update without a document sets, wholly or in part."""
     document = parsed(payload[member]) if isinstance(payload.get(member), str) else None
@@ -184,7 +190,8 @@ def _with_prefix(payload: Payload) -> str:
 def _is_metadata(name: str, connector: str) -> bool:
     prefix = connector[len("flattened(") : -1] or "__"
     rest = name.removeprefix(prefix)
-    return name == "__deleted" or rest != name and (rest in FLATTENED_METADATA or rest.startswith(("source_", "transaction_")))
+    of_source = rest.removeprefix("source_")
+    return name == "__deleted" or rest != name and (of_source in FLATTENED_METADATA or rest in FLATTENED_TRANSACTION)
 
 
 @dataclass(frozen=True)
@@ -287,7 +294,7 @@ DIALECTS = (
         form="cells",
     ),
     Dialect("ticdc", _is_written_by("TiCDC"), _named_by("db", "table")),
-    Dialect("cockroachdb", _is_cockroachdb, _cockroachdb_table, keys=_cockroachdb_keys),
+    Dialect("cockroachdb", _is_cockroachdb, _cockroachdb_table, keys=_cockroachdb_keys, columns=_cockroachdb_columns),
     Dialect("yugabytedb", _is_written_by("yugabytedb"), _named_by("schema", "table"), form="cells"),
     Dialect(
         "yugabytedb_yboutput",
@@ -339,7 +346,7 @@ def refuse_foreign_formats(formats: dict[str | None, str], system: str) -> None:
         raise LakehouseError(
             f"system {system}: the records of {where} are {name}, not Debezium events. Have their writer send Debezium JSON, and "
             f"land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until they are taken away: "
-            f"delete from bronze.{system} where topic {'= ' + repr(topic) if topic else 'is null'}"
+            f"delete from bronze.{system} where topic {'= ' + repr(topic) if topic else 'is null'} and error is null"
         )
 
 
@@ -365,7 +372,8 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         raise LakehouseError(
             f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}. "
             "Name the one that writes as it does (CONNECTOR), or take them away: "
-            f"delete from bronze.{system} where topic = {topic!r}"
+            f"delete from bronze.{system} where topic = {topic!r} and coalesce("
+            f"get_json_object(value, '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {told!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):

@@ -30,7 +30,6 @@ from scripts.records import Record, Rest, Taken, described, file_digest, is_unch
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
-LEDGER_ROWS = 200_000  # above which those that newer ones have replaced are taken away; a run reads all that are there
 CHUNK_OFFSETS = 200_000  # of topics, in one commit
 CHECKED_OFFSETS = 100  # by which a topic is known again
 WITH_RECORDS = "summary['added-records'] is not null"  # of a snapshot; a commit of none leaves its number to the next one
@@ -467,9 +466,6 @@ def _read_ledger(
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
     columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
     rows = spark.sql(f"select {columns} from {ledger}").collect()
-    if len(rows) > LEDGER_ROWS:
-        with _conflicts():
-            _prune_ledger(spark, ledger)
     given = max([batch, given, *(row.batch for row in rows)])
     forgotten = {number for row in rows if not row.file for number in range(row.bytes + 1, row.batch + 1)}
     if batch in forgotten:  # they were put back
@@ -510,15 +506,6 @@ def _read_ledger(
             if row.last.batch > at.get(name, (0, "", 0))[0]:
                 files[name] = Taken(row.last.offset + 1)
     return files, newest, given
-
-
-def _prune_ledger(spark: SparkSession, ledger: str) -> None:
-    """Take away the rows of a file or partition that newer ones have replaced, but for one of each commit."""
-    newest = f"(select file, max(batch) as batch from {ledger} group by file)"
-    spark.sql(
-        f"delete from {ledger} as old where file <> '' and offsets is null "
-        f"and exists (select 1 from {newest} as newest where newest.file = old.file and newest.batch > old.batch)"
-    )
 
 
 def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
@@ -808,6 +795,9 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
     taken = _gone(topics, offsets, ledger, landed)
     todo = _new_offsets(spark, system, topics, offsets, ledger, landed)
     known = {name: entry for name, entry in ledger.items() if name.startswith(KAFKA)}
+    # Where a partition begins is known with the first span: should this run stop then, the next takes nothing before it for lost.
+    starts = {f"{KAFKA}{topic}/{partition}": start for (topic, partition), (start, _) in todo.items()}
+    taken |= {name: Taken(start) for name, start in starts.items() if start and name not in known and name not in taken}
     span: Offsets = {}
     left = CHUNK_OFFSETS
     for (topic, partition), (start, end) in todo.items():

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
-from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, is_untouched, scaffold
+from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, is_untouched, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import (
     PROFILES,
@@ -300,7 +300,10 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
 
 
 def _lost(lost: list[str]) -> str:
-    return f"{'; '.join(lost)}. Their changes are missing: let the connector send a snapshot of these tables, and read more often."
+    return (
+        f"{'; '.join(lost)}. Their changes are missing, deletes too: let the connector send an initial or blocking snapshot "
+        "of these tables, as a whole, look for the rows that it did not find (docs/operating.md), and read more often."
+    )
 
 
 def _want(message: str) -> str:
@@ -431,7 +434,7 @@ def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list
         silver = declared.model("silver", system)
         if silver in models and silver in there and is_untouched(system, declared, PROJECT / "models"):
             stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
-            if stored != hashlib.md5(json.dumps(declared.table.keys).encode()).hexdigest():
+            if stored != digest_of_keys(declared.table.keys):
                 found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     return found
 

@@ -6,6 +6,8 @@ edited by hand since is never written over.
 
 import ast
 import csv
+import hashlib
+import json
 import re
 from collections.abc import Set
 from contextlib import suppress
@@ -18,7 +20,7 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, types_of_ddl
+from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, types_before, types_of_ddl
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
@@ -27,6 +29,7 @@ from scripts.schema import (
     SHARD,
     TableSeen,
     columns_of_values,
+    is_misread,
     key_columns,
     parsed,
     parsed_exactly,
@@ -40,7 +43,8 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
-NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_")}
+NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_"), "TimestampText": ("ZonedTimestamp",)}
+ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
@@ -156,6 +160,8 @@ def scaffold(
                     f"{table.name}: no model was written, as models/{others[0]} is there and says something else; take it away"
                 )
                 continue
+            if not wanted[table.identity]:
+                _check_built_by_others(spark, system, new)
             _describe_new(table, done)
             known[table.identity] = new
             _write(system, new, models, done)
@@ -182,6 +188,8 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for "
             f"{declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector (CONNECTOR)."
         )
+    if declared:
+        _check_types(system, seen, declared)
     if wanted or not seen.message_keys or (declared and not declared.table.keys):
         return
     known = declared.table.message_keys if declared else seen.message_keys[:1]
@@ -192,6 +200,40 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
             f"instance KEYS={_key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
         )
+
+
+def _check_built_by_others(spark: SparkSession, system: str, new: "Declared") -> None:
+    """Raise a `LakehouseError` where a table without models was built under another key: its models are not here."""
+    silver = new.model("silver", system)
+    if not spark.catalog.tableExists(f"silver.`{silver}`"):
+        return
+    stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
+    if stored != digest_of_keys(new.table.keys):
+        raise LakehouseError(
+            f"system {system}, table {new.table.name}: silver.{silver} is there and was built under another key than its messages "
+            "tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is identified: "
+            f"KEYS={_key_argument(new.table.name, new.table.keys or ['<column>'])}."
+        )
+
+
+def digest_of_keys(keys: list[str]) -> str:
+    """What a silver table has as `cdc.keys`."""
+    return hashlib.md5(json.dumps(keys).encode()).hexdigest()
+
+
+def _check_types(system: str, seen: TableSeen, declared: "Declared") -> None:
+    """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values."""
+    for name, kind in seen.columns.items() if seen.types_from.startswith(("schema block", "DDL records")) else ():
+        known = declared.table.columns.get(name, kind)
+        may_be = known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ())) or known in seen.possible.get(name, ())
+        if is_misread(kind, known) and not may_be:
+            silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+            raise LakehouseError(
+                f"system {system}, table {seen.name}: column {name} is declared {known}, new events have {kind}, and would be "
+                "read as other values. Nothing of the system is built. Have the connector send a snapshot of the table, land it, "
+                f"and then declare it as {kind} in models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml: "
+                "the table is built anew, and misreads what the snapshot has no row of (docs/operating.md)."
+            )
 
 
 def _key_argument(table: str, columns: list[str]) -> str:
@@ -237,6 +279,12 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     columns = {**declared.table.columns, **seen.columns} if declared else seen.columns
     if not columns:
         return "no event carries a row"
+    if seen.misread and not declared:
+        name, kind = next(iter(seen.misread.items()))
+        return (
+            f"column {name} is {kind} in some events and {seen.columns[name]} in others, and as one type some would be read as "
+            "other values. Land a snapshot of the whole table from after the change, and what follows, as a SYSTEM of its own"
+        )
     named = (*seen.identity, *columns, *seen.topics, *seen.servers, *seen.source_tables)
     marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
     if marked:
@@ -423,10 +471,12 @@ SOURCE = """from_json(
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""
-# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
+# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL. The
+# events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
     or contains(tail, '"unique":') and tail rlike '"unique": ?null'
+    and tail rlike '"(after|data)": ?null' and tail rlike '"before": ?null'
 )"""
 
 
@@ -472,11 +522,14 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
     is_cdl = "contains(value, '\"DATA_STORE\"') and contains(value, '\"OPERATION\"')"  # elsewhere `data` may be a column
-    data = f"if({is_cdl}, coalesce(get_json_object(value, '$.data'), get_json_object(value, '$.payload.data')), null)"
+    data, owner, table = (
+        f"if({is_cdl}, coalesce(get_json_object(value, '$.{name}'), get_json_object(value, '$.payload.{name}')), null)"
+        for name in ("data", "SEG_OWNER", "TABLE_NAME")
+    )
     images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
     image = f"coalesce({data}, {images}, value)"
     names = f"cast(cast(json_object_keys({image}) as string) as binary)"
-    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {key_shape})"
+    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {owner}, {table}, {key_shape})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
@@ -504,7 +557,7 @@ def _tables(
     tables: dict[tuple[str, ...], TableSeen] = {}
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    ddl: dict[tuple[str, ...], dict[str, Any]] = {}
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
     for topic, text, key in events:
         value = parsed_exactly(text)
@@ -545,7 +598,11 @@ def _tables(
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
-            table.columns[column] = wider_type(table.columns.get(column, kind), kind)
+            known = table.columns.get(column, kind)
+            if is_misread(kind, known) or is_misread(known, kind):
+                table.misread[column], table.columns[column] = known, kind  # the newest counts
+            else:
+                table.columns[column] = wider_type(known, kind)
         for image in (dialect.image(payload, dialect.after), dialect.image(payload, dialect.before) if table.columns else None):
             if image is not None:
                 rows.setdefault(identity, []).append(image)
@@ -564,11 +621,13 @@ def _tables(
 
 
 def _type_from_ddl(
-    tables: dict[tuple[str, ...], TableSeen], rows: dict[tuple[str, ...], list[dict[str, Any]]], ddl: dict[tuple[str, ...], Any]
+    tables: dict[tuple[str, ...], TableSeen],
+    rows: dict[tuple[str, ...], list[dict[str, Any]]],
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
 ) -> None:
     """Give tables without a schema block the columns and the key that their DDL records tell, and others what it leaves open."""
     with_ddl = {
-        identity: (ddl[identity], rows.get(identity, []))
+        identity: (ddl[identity][-1], rows.get(identity, []))
         for identity, table in tables.items()
         if identity in ddl and table.connector in ("mysql", "mariadb", "ticdc")  # whose types are known
     }
@@ -581,7 +640,12 @@ def _type_from_ddl(
                 name: kind for name, kind in told.items() if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
             }
             continue
-        table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity])
+        table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])
+        table.possible = typed.possible
+        for older in ddl[identity][:-1]:
+            for name, kind in types_before(older, with_ddl[identity][0], typed).items():
+                if is_misread(kind, typed.columns[name]):
+                    table.misread[name] = kind
         settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
         table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")
 
@@ -597,6 +661,8 @@ def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[s
         table.columns.setdefault(name, kind)
     if not table.types_from.startswith("schema block"):
         table.unlike = _unlike(rows)
+    if table.connector == "cockroachdb":
+        table.columns |= _with_zones(table.columns, rows)
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
     # A key of other names (a router's, say) identifies no row of the table.
@@ -606,12 +672,18 @@ def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[s
         table.keys = []
 
 
+def _with_zones(columns: dict[str, str], rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Timestamps whose texts have a zone: CockroachDB's schema block has one name for both kinds."""
+    texts = {name: [row[name] for row in rows if row.get(name)] for name, kind in columns.items() if kind == "TimestampText"}
+    return {name: "ZonedTimestamp" for name, found in texts.items() if found and all(ZONED.search(str(text)) for text in found)}
+
+
 def _unlike(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
     values: dict[str, list[Any]] = {}
     for row in rows[:MAX_VALUES]:
         for name, value in row.items():
             values.setdefault(name, []).append(value)
-    kinds = ("Timestamp", "MicroTimestamp", "NanoTimestamp", "bytes", "bytes_url")
+    kinds = ("Timestamp", "MicroTimestamp", "NanoTimestamp", "bytes", "bytes_url", "Decimal")
     return {name: {kind for kind in kinds if not looks_like(kind, found)} for name, found in values.items()}
 
 
@@ -623,10 +695,10 @@ def _mysql_decimal(kind: str) -> str:
     return kind
 
 
-def _note_ddl(change: Any, ddl: dict[tuple[str, ...], dict[str, Any]]) -> None:
+def _note_ddl(change: Any, ddl: dict[tuple[str, ...], list[dict[str, Any]]]) -> None:
     if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
-        ddl[names] = change["table"]
+        ddl.setdefault(names, []).append(change["table"])
 
 
 def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, list[str]], used: set[str]) -> list[str]:
@@ -698,7 +770,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
             "Change the declaration in the staging model to take them; the next run builds the table anew."
         )
     for name, kinds in seen.unlike.items():
-        if table.columns.get(name) in kinds and is_untouched(system, declared, models):
+        if table.columns.get(name, "").partition("(")[0] in kinds and is_untouched(system, declared, models):
             done.notes.append(
                 f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
                 "connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next run builds anew"
@@ -709,13 +781,21 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         told = _key_argument(table.name, other_keys[0])
         done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
-    if seen.servers != table.servers or not seen.source_tables <= table.source_tables:
-        table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
-        _write_properties(system, declared, models)
-    if not added and keys == table.keys and topics == table.topics and accepted == table.message_keys:
-        return
     as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
     before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
+    if keys != table.keys and not is_untouched(system, before, models):
+        files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
+        raise LakehouseError(
+            f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited by hand. "
+            f"Write keys = {keys!r} there, in {' and '.join(files)}, and run again with the same arguments."
+        )
+    is_accepted = keys == table.keys and accepted != table.message_keys
+    if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
+        table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
+        table.message_keys = accepted if is_accepted else table.message_keys
+        _write_properties(system, declared, models)
+    if not added and keys == table.keys and topics == table.topics:
+        return
     if not is_untouched(system, before, models):
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "

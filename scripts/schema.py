@@ -85,7 +85,9 @@ class TableSeen:
     source_tables: set[str] = field(default_factory=set)  # that flattened rows name
     tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
     doubts: dict[str, list[str]] = field(default_factory=dict)  # setting of the connector → columns whose types depend on it
+    possible: dict[str, set[str]] = field(default_factory=dict)  # column → types that its DDL record may stand for
     unlike: dict[str, set[str]] = field(default_factory=dict)  # column → types that its values do not look like, if no schema says
+    misread: dict[str, str] = field(default_factory=dict)  # column → another type that some events have, read otherwise
 
     @property
     def name(self) -> str:
@@ -108,6 +110,9 @@ def column_type(schema: Any, nesting: int = 0) -> str:
     source_type = str(parameters.get("__debezium.source.column.type", "")).upper()
     if kind == "string" and name.lower() in TEXT_TYPES:
         return TEXT_TYPES[name.lower()]
+    if kind in ("double", "float64") and name.lower() == "decimal":  # CockroachDB; without a limit its precision is 0
+        numbers = parameters.get("precision", 0), parameters.get("scale", 0)
+        return _with_numbers("Decimal", *numbers) if str(numbers[0]) != "0" else "any"
     if name == "Decimal":
         return _with_numbers(name, parameters.get("connect.decimal.precision", 38), parameters.get("scale", 0))
     if name == "Bits":
@@ -133,15 +138,49 @@ def _with_numbers(name: str, *numbers: Any) -> str:
 
 
 INTEGERS = ["int16", "int32", "int64"]
+FLOATS = ["float", "double"]
+PLAIN_NUMBERS = {*INTEGERS, *FLOATS, "uint64", "Year", "MicroDuration", "NanoDuration"}
+ENCODED_NUMBERS = {"Date", "Time", "MicroTime", "NanoTime", "Timestamp", "MicroTimestamp", "NanoTimestamp"}
+ENCODED_TEXTS = {"Decimal", "Bits", "bytes", "bytes_url", "bytes_hex"}
+PLAIN_TEXTS = {"string", "Enum", "EnumSet", "Json", "Xml", "Uuid", "Ltree", "TsVector", "Interval", "ZonedTime", "DecimalText"}
+DECIMAL = re.compile(r"Decimal\((\d+),(-?\d+)\)")
+ARRAY = re.compile(r"array<(.+)>")
 
 
 def wider_type(one: str, other: str) -> str:
-    """The type that holds both, where there is one; otherwise the first, and events of the second are rejected with a reason."""
-    if one in INTEGERS and other in INTEGERS:
-        return max(one, other, key=INTEGERS.index)
+    """The type that holds both, where there is one; else the first: what is written as the second is rejected, or `is_misread`."""
+    for order in (INTEGERS, FLOATS):
+        if one in order and other in order:
+            return max(one, other, key=order.index)
     if {one, other} == {"Timestamp", "TimestampText"}:
         return "TimestampText"
-    return one
+    decimals = [DECIMAL.fullmatch(kind) for kind in (one, other)]
+    if decimals[0] and decimals[1] and decimals[0][2] == decimals[1][2]:
+        return max(one, other, key=lambda kind: int(kind[8:].partition(",")[0]))
+    arrays = [ARRAY.fullmatch(kind) for kind in (one, other)]
+    return f"array<{wider_type(arrays[0][1], arrays[1][1])}>" if arrays[0] and arrays[1] else one
+
+
+def is_misread(written: str, declared: str) -> bool:
+    """Whether values that are written as one type are read as others of the declared one; if not, they are exact or rejected.
+
+    So it is with another scale, another unit of time, a text that is taken for base64, base64 for a text: nothing but the schema
+    block of an event, which models do not read, tells what its values are.
+    """
+    names = [kind.partition("(")[0] for kind in (written, declared)]
+    if written == declared or wider_type(declared, written) == wider_type(written, declared) == declared:
+        return False
+    decimals = [DECIMAL.fullmatch(kind) for kind in (written, declared)]
+    if decimals[0] and decimals[1]:
+        return decimals[0][2] != decimals[1][2]
+    arrays = [ARRAY.fullmatch(kind) for kind in (written, declared)]
+    if arrays[0] and arrays[1]:
+        return is_misread(arrays[0][1], arrays[1][1])
+    if names[0] == names[1]:
+        return False
+    of_numbers = all(name in PLAIN_NUMBERS | ENCODED_NUMBERS for name in names) and any(name in ENCODED_NUMBERS for name in names)
+    of_texts = all(name in PLAIN_TEXTS | ENCODED_TEXTS for name in names) and any(name in ENCODED_TEXTS for name in names)
+    return of_numbers or of_texts or names == ["double", "float"] or names[0] in ENCODED_NUMBERS and names[1] in PLAIN_TEXTS
 
 
 def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
@@ -212,6 +251,10 @@ def bson_kind(value: Any) -> BsonKind | None:
     return BsonKind(plain.get(type(value), "any"))
 
 
+EXACT_IN_DOUBLES = 2**53
+LONG = "int64 that no double holds"  # a kind of values, not a type: beside fractions it makes the column `any`
+
+
 def _kind(value: Any, nesting: int = 0) -> str:
     if value is None:
         return "null"
@@ -220,7 +263,9 @@ def _kind(value: Any, nesting: int = 0) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return "int64" if -(2**63) <= value < 2**63 else "any"
+        if abs(value) > EXACT_IN_DOUBLES:
+            return LONG if -(2**63) <= value < 2**63 else "any"
+        return "int64"
     if isinstance(value, float):
         return "double" if not isinstance(value, JsonFloat) or value.is_a_double() else "any"
     if isinstance(value, str):
@@ -231,6 +276,8 @@ def _kind(value: Any, nesting: int = 0) -> str:
 
 
 def _widest(kinds: set[str]) -> str:
+    if LONG in kinds and kinds <= {LONG, "int64"}:
+        return "int64"
     if len(kinds) == 1:
         return kinds.pop()
     if kinds == {"int64", "double"}:

@@ -8,6 +8,7 @@ import random
 import re
 import struct
 from collections import Counter
+from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -281,6 +282,57 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     of_no_row = {("d.tidb", "ddl"): 1, (None, "message"): 2, (None, "heartbeat"): 1, (None, "transaction"): 2 * len(SHARED)}
     assert {(table, kind): number for table, kind, number in lakehouse.sql(kinds) if kind != "truncate"} == of_no_row
     assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
+
+
+def test_rows_that_pass_keys_on_in_one_transaction_are_there(lakehouse: Lakehouse) -> None:
+    """`set id = id + 1` on two rows, where constraints are checked at the end of the statement."""
+    places: dict[str, Callable[[int], dict[str, Any]]] = {
+        "db2": lambda at: {"commit_lsn": "00000027:00000ac0:0064", "change_lsn": f"00000027:00000ac0:{at:04x}"},
+        "informix": lambda at: {"commit_lsn": "100", "change_lsn": str(at), "txId": "7"},
+        "oracle": lambda at: {"scn": "100", "commit_scn": "100", "txSeq": at, "txId": "0500080076ca0000"},
+        "yashandb": lambda at: {"position_scn": 100, "group_lsn": at, "group_offset": 0, "batch_row_id": 0, "txId": "7"},
+    }
+    records = []
+    for connector, place in places.items():
+        events = History(f"passing_{connector}", connector, {"db": "d", "schema": "s", "table": f"passing_{connector}"})
+        for id in (1, 2):
+            events.add("c", id, after={"id": id, "note": f"row {id}"}, **place_of(connector, id))
+        for id in (1, 2):
+            row = {"note": f"row {id}", "id": id}
+            events.add("d", id, before=row, source=place(10 + id), headers={"__debezium.newkey": {"id": id + 1}})
+            events.add("c", id + 1, after={**row, "id": id + 1}, source=place(10 + id), headers={"__debezium.oldkey": {"id": id}})
+        records += events.records
+    random.Random(5).shuffle(records)
+    lakehouse.run("passing", [{**record, "offset": offset} for offset, record in enumerate(records)])
+    for connector in places:
+        assert lakehouse.rows(f"passing.passing_{connector}", "id") == [
+            {"id": 2, "note": "row 1"}, {"id": 3, "note": "row 2"},
+        ], connector  # fmt: skip
+
+
+def test_types_of_cockroachdb_are_read_as_it_writes_them(lakehouse: Lakehouse) -> None:
+    numbers = {"precision": "20", "scale": "2"}
+    fields: list[dict[str, Any]] = [
+        {"type": "int64", "field": "id"},
+        {"type": "float64", "name": "decimal", "parameters": numbers, "optional": True, "field": "price"},
+        {"type": "float64", "name": "decimal", "parameters": {"precision": "0", "scale": "0"}, "optional": True, "field": "any"},
+        {"type": "string", "name": "timestamp", "optional": True, "field": "at"},
+        {"type": "string", "name": "timestamp", "optional": True, "field": "instant"},
+        {"type": "bytes", "optional": True, "field": "data"},
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    row = (
+        '{"id": 1, "price": 123456789012345678.12, "any": 1.5, "at": "2025-04-30T20:02:35.40316", "instant": "2025-04-30T20:02:35Z"'
+    )
+    row += ', "data": "\\\\x0001ff"}'
+    source = {"origin": "cockroachdb", "database_name": "d", "schema_name": "public", "table_name": "typed", "ts_hlc": "1.0"}
+    value = json.dumps({"schema": schema, "payload": {"after": "<>", "op": "c", "key": {"id": 1}, "source": source, "ts_ns": 1}})
+    lakehouse.run("of_cockroachdb", [{"topic": "typed", "offset": 0, "key": None, "value": value.replace('"<>"', row)}])
+    columns = "cast(price as string), `any`, cast(at as string), cast(instant as string), data"
+    assert lakehouse.rejected("of_cockroachdb") == []
+    assert lakehouse.sql(f"select {columns} from of_cockroachdb.typed") == [
+        ("123456789012345678.12", "1.5", "2025-04-30 20:02:35.40316", "2025-04-30 20:02:35", "\\x0001ff")
+    ]
 
 
 def shown_by(records: list[Record]) -> set[tuple[str, str]]:
@@ -575,13 +627,15 @@ def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lake
     lakehouse.run("undeclared", first)
     told: dict[str, Any] = {"__deleted": "false"}
     new = [{"schema": "public", "id": 1, **told}, {"payload": None, "id": 1, **told}, {"payload": {"id": 9}, "id": 2, **told}]
+    new.append({"schema": "public", "payload": {"id": 9}, "id": 3, **told})
     lakehouse.land("undeclared", [flat("undeclared", 1 + at, {"id": 1}, row) for at, row in enumerate(new)])
     assert lakehouse.dbt("run", "--select", "source:bronze.undeclared+").success
-    assert lakehouse.rows("undeclared.undeclared", "id") == [{"id": 1}, {"id": 2}]
+    assert lakehouse.rows("undeclared.undeclared", "id") == [{"id": 1}, {"id": 2}, {"id": 3}]
     lakehouse.build_landed("undeclared")
     assert lakehouse.rows("undeclared.undeclared", "id") == [
         {"id": 1, "schema": None, "payload": None},
         {"id": 2, "schema": None, "payload": '{"id":9}'},
+        {"id": 3, "schema": "public", "payload": '{"id":9}'},
     ]
     assert lakehouse.rejected("undeclared") == []
 
@@ -644,9 +698,12 @@ def test_flattened_rows_of_several_tables_in_one_topic_are_asked_for_and_told(la
 
 def test_metadata_of_another_prefix_are_no_columns(lakehouse: Lakehouse) -> None:
     row = {"id": 1, "note": "new", "cdc_op": "u", "cdc_source_lsn": 1000, "__deleted": "false", "cdc_note": "a column"}
+    row |= {"cdc_source_system": "erp", "cdc_transaction_kind": "sale", "cdc_transaction_id": "7"}
     records = [flat("prefix", 0, {"id": 1}, row), flat("prefix", 1, {"id": 1}, {**row, "note": "old", "cdc_source_lsn": 999})]
     lakehouse.run("prefix", records, connector="flattened(cdc_)")
-    assert lakehouse.rows("prefix.prefix") == [{"id": 1, "note": "new", "cdc_note": "a column"}]
+    assert lakehouse.rows("prefix.prefix") == [
+        {"id": 1, "note": "new", "cdc_note": "a column", "cdc_source_system": "erp", "cdc_transaction_kind": "sale"}
+    ]
 
 
 def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:

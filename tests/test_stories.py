@@ -14,6 +14,7 @@ from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, of_mysql, truncated, updated
 
 from scripts import loader
+from scripts.errors import LakehouseError
 
 Record = dict[str, Any]
 Rows = list[dict[str, object]]
@@ -363,13 +364,60 @@ def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_wha
 
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.run("rekeyed", [created(10, id=1, code="x")])
-    model = project / "models" / "silver" / "rekeyed" / "rekeyed__orders.sql"
-    model.write_text(model.read_text().replace("keys = ['id']", "keys = ['code']"))
+    names = ("silver/rekeyed/rekeyed__orders.sql", "staging/rekeyed/stg_rekeyed__orders.sql", "silver/rekeyed/rekeyed__orders.yml")
+    silver, staging, properties = (project / "models" / name for name in names)
+    silver.write_text(silver.read_text().replace("keys = ['id']", "keys = ['code']"))
 
-    result = lakehouse.dbt("run", "--select", "rekeyed__orders")
-    assert not result.success
-    assert any("--full-refresh" in str(node.message) for node in result.result)
-    assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders").success
+    def refused(told: str, *options: str) -> None:
+        result = lakehouse.dbt("run", "--select", "rekeyed__orders", *options)
+        assert not result.success and any(told in str(node.message) for node in result.result)
+
+    refused("--full-refresh")
+    refused('its staging model has ["id"]', "--full-refresh")  # whose deletes would name no row
+    staging.write_text(staging.read_text().replace("keys = ['id']", "keys = ['code']"))
+    properties.write_text(properties.read_text().replace("        keys:\n        - id\n", "        keys:\n        - code\n"))
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders", "stg_rekeyed__orders").success
+
+
+def test_a_key_that_is_named_for_models_that_were_edited_by_hand_is_asked_for_there(lakehouse: Lakehouse, project: Path) -> None:
+    """It would not be taken into them, and rows be merged under the old, narrower one."""
+
+    def lines(*rows: tuple[int, int]) -> list[dict[str, Any]]:
+        found = []
+        for number, (id, line) in enumerate(rows, 10):
+            record = created(number, id=id, line=line, note="n")
+            found.append({**record, "key": json.dumps({"id": id, "line": line}) if line else record["key"]})
+        return found
+
+    lakehouse.run("edited_key", lines((1, 0)))
+    models = project / "models"
+    staging = models / "staging" / "edited_key" / "stg_edited_key__orders.sql"
+    staging.write_text(staging.read_text().replace("'line': 'int64'", "'line': 'int32'"))
+    lakehouse.build_landed("edited_key")
+    lakehouse.land("edited_key", [{**record, "offset": record["offset"] + 10} for record in lines((1, 1), (1, 2))])
+    wanted = {"orders": ["id", "line"]}
+    for keys in (None, wanted, wanted):
+        with pytest.raises(LakehouseError, match=r"Write keys = \['id', 'line'\] there" if keys else "its messages are keyed by"):
+            lakehouse.scaffold("edited_key", keys=keys)
+    for name in ("staging/edited_key/stg_edited_key__orders.sql", "silver/edited_key/edited_key__orders.sql"):
+        path = models / name
+        path.write_text(path.read_text().replace("keys = ['id']", "keys = ['id', 'line']"))
+    properties = models / "silver" / "edited_key" / "edited_key__orders.yml"
+    text = properties.read_text()
+    properties.write_text(text.replace("        keys:\n        - id\n", "        keys:\n        - id\n        - line\n", 1))
+    lakehouse.build_landed("edited_key", keys=wanted)
+    assert [row["line"] for row in lakehouse.rows("edited_key.orders", "line")] == [0, 1, 2]
+    lakehouse.run("edited_key", [{**record, "offset": record["offset"] + 30} for record in lines((1, 3))])  # and is known now
+
+
+def test_models_that_are_not_those_that_built_the_lakehouse_are_not_written_anew(lakehouse: Lakehouse, project: Path) -> None:
+    """A fresh checkout on a lakehouse whose table was built under a key that KEYS named."""
+    keyless = [{**created(number, id=number), "key": None} for number in (1, 2)]
+    lakehouse.run("elsewhere", keyless, keys={"orders": ["id"]})
+    for layer in ("staging", "silver", "live"):
+        shutil.rmtree(project / "models" / layer / "elsewhere")
+    with pytest.raises(LakehouseError, match=r"Put models/ back as it was then, .*KEYS='public.orders=<column>'"):
+        lakehouse.scaffold("elsewhere")
 
 
 def test_table_whose_events_were_deleted_goes_on_and_is_not_built_anew(lakehouse: Lakehouse) -> None:

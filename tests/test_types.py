@@ -13,8 +13,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, of_mysql, updated
+
+from scripts.errors import LakehouseError
 
 DAY = (date(2017, 9, 15) - date(1970, 1, 1)).days
 SECOND = int(datetime(2017, 9, 15, 12, 34, 56, tzinfo=timezone.utc).timestamp())
@@ -46,6 +49,9 @@ NO_TIMES = ["12:34Z", "noon", "24:00:00Z", "12:60:00Z", "12:34:56+02:00", "12:34
 NO_TIMESTAMPS = ["2017-13-15T00Z", "2017-13-15T00:00:00Z", "2017-09-15T12:34:56.0000001Z", "2017-09-15T12:34:56+02:00"]
 NO_TIMESTAMPS += ["0000-01-01T00:00:00Z", "2017-09-15Z", "2017-09-15T12:34Z"]
 NO_SCALES = [{"value": "AA=="}, {"value": "MDk="}, {"scale": 3}, {"scale": 3, "value": "#"}, {"scale": None, "value": "AA=="}]
+NO_SCALES += [{"scale": scale, "value": "AQ=="} for scale in (2**31 - 1, 2**31 - 2, -(2**31))] + [{"scale": 2, "value": 1234}]
+NO_WKB = [{"wkb": "?"}, {"x": 1}]
+NO_POINT = [{"lat": 1}, {"x": 1}]
 NO_ANY = [10**38, {"a": [10**38, "x"]}, {"a": {"b": -(10**38)}}]
 
 
@@ -63,7 +69,7 @@ COLUMNS: dict[str, Column] = {
     "not_a_number": ("double", None, None, "NaN", "NaN", []),
     "words": ("string", None, None, 'a "quoted" ünïcode\n', 'a "quoted" ünïcode\n', []),
     # decimal.handling.mode
-    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", " AAA"]),
+    "precise": ("bytes", CONNECT + "Decimal", decimal(8, 2), unscaled(-12345), "-123.45", [unscaled(10**8), "#", "Infinity"]),
     "precise_empty": ("bytes", CONNECT + "Decimal", decimal(8, 2), "", "0.00", []),
     "precise_38_empty": ("bytes", CONNECT + "Decimal", decimal(38, 2), "", "0.00", []),
     "precise_38": ("bytes", CONNECT + "Decimal", decimal(38, 10), unscaled(10**38 - 1), "9" * 28 + "." + "9" * 10, []),
@@ -82,11 +88,11 @@ COLUMNS: dict[str, Column] = {
     "unsigned_precise": ("bytes", CONNECT + "Decimal", decimal(20, 0), unscaled(2**64 - 1), "18446744073709551615", []),
     "unsigned_long": ("int64", None, {"__debezium.source.column.type": "BIGINT UNSIGNED"}, -1, "18446744073709551615", []),
     # binary.handling.mode
-    "binary_bytes": ("bytes", None, None, "AAEC/w==", "AAEC/w==", ["#", "deadbe"]),
-    "binary_base64": ("string", None, None, "AAEC/w==", "AAEC/w==", ["AAEC_w==", "deadbe"]),
+    "binary_bytes": ("bytes", None, None, "AAEC/w==", "AAEC/w==", ["#", "deadbe", 12345678, True]),
+    "binary_base64": ("string", None, None, "AAEC/w==", "AAEC/w==", ["AAEC_w==", "deadbe", 1234]),
     "binary_base64_url": ("string", None, None, "AAEC_w==", "AAEC/w==", ["#"]),
-    "binary_hex": ("string", None, None, "000102ff", "AAEC/w==", ["000102f", "0g"]),
-    "three_bits": ("bytes", DEBEZIUM + "data.Bits", {"length": "3"}, "BQ==", "5", ["#"]),
+    "binary_hex": ("string", None, None, "000102ff", "AAEC/w==", ["000102f", "0g", 1234]),
+    "three_bits": ("bytes", DEBEZIUM + "data.Bits", {"length": "3"}, "BQ==", "5", ["#", True, 10]),
     "many_bits": ("bytes", DEBEZIUM + "data.Bits", {"length": "72"}, "AQAAAAAAAACA", "gAAAAAAAAAAB", []),
     # time.precision.mode: adaptive, adaptive_time_microseconds, connect, isostring, microseconds, nanoseconds
     "day": ("int32", DEBEZIUM + "time.Date", None, DAY, "2017-09-15", [2932897, -719163]),
@@ -107,6 +113,7 @@ COLUMNS: dict[str, Column] = {
         *("string", DEBEZIUM + "time.ZonedTimestamp", None, "2017-09-15T12:34:56.789012+02:00", "2017-09-15 10:34:56.789012"),
         [
             *("+10000-01-01T00:00:00Z", "2017-09-15T12:34:56.0000001Z", "infinity"),
+            *("2017-09-15", "2017-09-15Z"),
             *("0000-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
         ],
     ),
@@ -123,7 +130,8 @@ COLUMNS: dict[str, Column] = {
     "decimals": ("array", CONNECT + "Decimal", decimal(8, 2), [unscaled(-225), None], "[-2.25, null]", [[unscaled(10**8)]]),
     "vector": ("array", DEBEZIUM + "data.FloatVector", None, [1.5, 2], "[1.5, 2.0]", []),
     "vector_of_doubles": ("array", DEBEZIUM + "data.DoubleVector", None, [0.1, 2], "[0.1, 2.0]", [["x"]]),
-    "place": ("struct", DEBEZIUM + "data.geometry.Geography", None, {"wkb": "aGk=", "srid": 8307}, "{hi, 8307}", [{"wkb": "?"}]),
+    "place": ("struct", DEBEZIUM + "data.geometry.Geography", None, {"wkb": "aGk=", "srid": 8307}, "{hi, 8307}", NO_WKB),
+    "point": ("struct", DEBEZIUM + "data.geometry.Point", None, {"x": 1.5, "y": 2}, "{1.5, 2.0, null, null}", NO_POINT),
     "anything": ("struct", None, None, {"a": [1.5, 10**38 - 1, "9" * 40]}, f'{{"a":[1.5,{"9" * 38},"{"9" * 40}"]}}', NO_ANY),
     "nothing": ("string", None, None, None, None, []),
 }  # fmt: skip
@@ -230,6 +238,8 @@ def test_numbers_that_json_has_where_a_text_was_declared_are_whole_or_rejected(l
         '"1.10", "meta": {"version": 1.5}': "1.10",
     }
     changed = ["1.10", "-12345678901234567890.12", "1e3", "[1.10]", '{"a": 1.10}']
+    # The digits that Spark prints may stand elsewhere in the event.
+    changed += ['1.10, "b": 1.1', '0.1000000000000000055, "tax": "0.1"', "[1.10, 1.1]", '{"a": 1.10, "b": 1.1}']
     records = [created(at, id=at, version=text) for at, text in enumerate(texts, 1)]
     for at, token in enumerate([*exact, *changed], len(texts) + 1):
         record = created(at, id=at, version="<>")
@@ -254,6 +264,7 @@ def test_numbers_that_json_has_where_other_texts_were_declared_are_exact_or_reje
         ("price", "1.5", "1.50"),
         ("price", "100.10", "100.10"),
         ("price", "0.1e1", "1.00"),
+        ("price", "1234567890123.45", "1234567890123.45"),
         ("tags", '["1.10", 1.5, 3, null]', '["1.10","1.5","3",null]'),
         ("attributes", '{"a": "1.10", "b": 1.5}', '{"a":"1.10","b":"1.5"}'),
     ]
@@ -307,7 +318,7 @@ def test_decimals_in_scientific_notation_are_exact_or_rejected(lakehouse: Lakeho
     kinds = {"small": "DecimalText(10,8)", "wide": "DecimalText(45,8)", "number": "Decimal(10,8)"}
 
     def row(at: int, text: str, number: str = "0") -> dict[str, Any]:
-        record = created(at, id=at, small=text, wide=text, number="<>")
+        record = created(at, id=at, small=text, wide=text, number="<>", name="0e91b7f4-6e-4821-1e-300")
         return {**record, "value": str(record["value"]).replace('"<>"', number)}
 
     cases = [(text, "0") for text in [*exact, *inexact]] + [("0", number) for number in [*numeric, *none]]
@@ -534,6 +545,97 @@ def test_a_column_of_another_type_in_the_schema_block_is_told(lakehouse: Lakehou
     lakehouse.land("retyped", [described(2, price="string", huge="int64")])
     (told,) = [note for note in lakehouse.scaffold("retyped").notes if "is declared" in note]
     assert "public.orders: column price is declared int32, new events have string; events that do not fit are rejected." in told
+
+
+def priced(lsn: int, scale: int, price: int, snapshot: str = "false", **others: str) -> dict[str, Any]:
+    """An event with a schema block that says how many digits of `price` stand behind the point."""
+    fields: list[dict[str, Any]] = [{"type": "int32", "field": "id"}]
+    fields.append({"type": "bytes", "name": CONNECT + "Decimal", "parameters": decimal(10, scale), "field": "price"})
+    fields += [{"type": "int64", "name": DEBEZIUM + f"time.{kind}", "field": name} for name, kind in others.items()]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    row = {"id": lsn % 10, "price": unscaled(price), **dict.fromkeys(others, SECOND * 1000)}
+    record = event("r" if snapshot == "true" else "c", lsn, row, snapshot=snapshot)
+    return {**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})}
+
+
+def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared(lakehouse: Lakehouse) -> None:
+    """Another scale, another unit: every value would fit the declared type, and be another one."""
+    lakehouse.run("rescaled", [priced(11, 2, 1234), priced(12, 2, 500)])
+    lakehouse.land("rescaled", [priced(22, 3, 1234)])
+    for _ in range(2):
+        with pytest.raises(LakehouseError, match=r"column price is declared Decimal\(10,2\), new events have Decimal\(10,3\)"):
+            lakehouse.scaffold("rescaled")
+    assert lakehouse.sql("select id, cast(price as string) from rescaled.orders order by id") == [(1, "12.34"), (2, "5.00")]
+
+    lakehouse.land("rescaled", [priced(31, 3, 12340, "true"), priced(32, 3, 1234, "true")])
+    declare(lakehouse, "rescaled", {"price": "Decimal(10,3)"})
+    properties = lakehouse.project / "models" / "silver" / "rescaled" / "rescaled__orders.yml"
+    properties.write_text(properties.read_text().replace("price: Decimal(10,2)", "price: Decimal(10,3)"))
+    lakehouse.build_landed("rescaled")
+    assert lakehouse.sql("select id, cast(price as string) from rescaled.orders order by id") == [(1, "12.340"), (2, "1.234")]
+    assert lakehouse.rejected("rescaled") == []
+
+    for system, records in {
+        "rescaled_at_once": [priced(11, 2, 1234), priced(12, 3, 500)],
+        "reunited_at_once": [priced(11, 2, 1234, at="Timestamp"), priced(12, 2, 500, at="MicroTimestamp")],
+    }.items():
+        lakehouse.land(system, records)
+        (note,) = [note for note in lakehouse.scaffold(system).notes if "no model was written" in note]
+        assert "in some events" in note and "would be read as other values" in note
+
+    def altered(at: int, length: int) -> list[dict[str, Any]]:
+        """A DDL record that gives two columns so many digits behind the second and the point, and a row."""
+        columns = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": length}]
+        columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": length})
+        change = {"type": "CREATE", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
+        ddl = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
+        row = of_mysql(event("c", 10 + at, {"id": at, "at": SECOND * (1000 if length <= 3 else 10**6), "price": unscaled(1234)}))
+        return [{"topic": "shop", "offset": at, "value": json.dumps(ddl)}, row]
+
+    for system, lengths in {"altered_at_once": (3, 6), "altered_later": (3,), "altered_not_at_all": (3, 3)}.items():
+        lakehouse.land(system, [record for at, length in enumerate(lengths) for record in altered(at, length)])
+        refused = [note for note in lakehouse.scaffold(system).notes if "column at is Timestamp in some events" in note]
+        assert len(refused) == (system == "altered_at_once"), system
+    lakehouse.build_landed("altered_later")
+    lakehouse.land("altered_later", altered(9, 6))
+    with pytest.raises(LakehouseError, match=r"column price is declared Decimal\(10,3\), new events have Decimal\(10,6\)"):
+        lakehouse.scaffold("altered_later")
+
+
+def test_types_that_hold_what_several_events_have(project: Path) -> None:
+    from scripts.schema import column_type, columns_of_values, is_misread, wider_type
+
+    assert wider_type("Decimal(8,2)", "Decimal(12,2)") == wider_type("Decimal(12,2)", "Decimal(8,2)") == "Decimal(12,2)"
+    assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
+    misread = [("Decimal(12,4)", "Decimal(8,2)"), ("Timestamp", "MicroTimestamp"), ("Date", "MicroTimestamp"), ("double", "float")]
+    misread += [("string", "bytes"), ("Decimal(8,0)", "string"), ("string", "Decimal(8,0)"), ("Time", "MicroTime")]
+    misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>"), ("Timestamp", "string"), ("int64", "Timestamp")]
+    exact_or_rejected = [("Decimal(12,2)", "Decimal(8,2)"), ("int64", "int32"), ("float", "double"), ("string", "int32")]
+    exact_or_rejected += [("Timestamp", "TimestampText"), ("double", "Decimal(8,2)"), ("uint64", "int64"), ("int32", "string")]
+    exact_or_rejected += [("Enum", "string"), ("any", "string"), ("Bits(8)", "Bits(4)"), ("Decimal(8,2)", "any")]
+    assert [pair for pair in misread if not is_misread(*pair)] == []
+    assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
+
+    long = 2**53 + 1
+    assert columns_of_values([{"a": long, "b": long, "c": 1}, {"a": 0.5, "b": 7, "c": 0.5}]) == {
+        "a": "any", "b": "int64", "c": "double",
+    }  # fmt: skip
+    of_cockroachdb = {"type": "float64", "name": "decimal", "parameters": {"precision": "20", "scale": "2"}}
+    assert column_type(of_cockroachdb) == "Decimal(20,2)"
+    assert column_type({**of_cockroachdb, "parameters": {"precision": "0", "scale": "0"}}) == "any"
+
+
+def test_what_is_no_whole_json_is_of_no_kind_but_rejected(lakehouse: Lakehouse) -> None:
+    """A member that stands twice deep in a column ends the column's row for the parser: what follows looks like the event's own."""
+    lakehouse.land("twice", [created(1, id=1, doc={"a": 1}, status="x", ddl="y")])
+    lakehouse.scaffold("twice")
+    declare(lakehouse, "twice", {"doc": "any"})
+    broken = [created(at, id=at, doc="<>", **more) for at, more in enumerate(({"status": "BEGIN"}, {"ddl": "drop"}), 2)]
+    records = [{**one, "value": str(one["value"]).replace('"<>"', '{"a": {"x": 1, "x": 2}, "b": 3}')} for one in broken]
+    lakehouse.run("twice", records)
+    assert len(lakehouse.rejected("twice")) == 2
+    kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.twice__event_counts group by 1"))
+    assert kinds == {"change": 1, "rejected": 2}
 
 
 def test_columns_that_no_value_tells_of_are_named_and_values_that_look_otherwise_later(lakehouse: Lakehouse) -> None:

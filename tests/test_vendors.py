@@ -243,6 +243,9 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
             cdl(25, "INSERT", "no row"),
             {**cdl(33, "INSERT", {"id": 7, "name": "g"}, unique={"id": 7})},
             {**cdl(34, "DELETE", None, lsn=99999999), "key": '{"id": 7}'},  # a delete that the Kafka key alone names
+            cdl(35, "DELETE", None),  # one that nothing names
+            cdl(36, "INSERT", {"id": 8, "name": "h"}, unique={"id": 8}),
+            cdl(37, "DELETE", None, {"id": 1, "name": "invented"}, unique={"id": 8}),
             cdl(26, "INSERT", {"id": 9, "name": "other"}, unique={"id": 9}, TABLE_NAME="board"),
             *(
                 {**one, "topic": "no_table"}
@@ -269,13 +272,14 @@ def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) ->
         "staff/0/22": "unknown_operation",
         "staff/0/23": "not_an_envelope",
         "staff/0/25": "value_of_wrong_type",
+        "staff/0/35": "no_key",
     }
     kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.cdl_kinds__event_counts group by 1"))
     assert kinds == {
-        "change": 6,
+        "change": 8,
         "heartbeat": 8,
         "tombstone": 1,
-        "rejected": 8,
+        "rejected": 9,
         "change_without_model": 2,
     }  # in other topics, 6 and 2
 
@@ -319,6 +323,38 @@ def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
 
     assert lakehouse.rows("cdl_order.budget") == [{"id": 1, "name": "last"}]
     assert lakehouse.rejected("cdl_order") == []
+
+
+def test_huawei_rows_pass_keys_on_and_tables_without_a_key_are_logs(lakehouse: Lakehouse) -> None:
+    """`set id = id + 1` on two rows in one transaction: the second row's new key is told before the first one's old one is free."""
+    rows = [cdl(at, "INSERT", {"id": at, "name": f"row {at}"}, unique={"id": at}) for at in (1, 2)]
+    moved = [
+        cdl(10 + at, "UPDATE", {"id": at + 1, "name": f"row {at}"}, {"id": at, "name": f"row {at}"}, {"id": at + 1})
+        for at in (1, 2)
+    ]
+    for one in moved:
+        one["value"] = one["value"].replace('"name":"txId","value":7', '"name":"txId","value":8')
+
+    def in_schema(one: Record) -> Record:
+        image = {"type": "struct", "optional": True, "fields": [{"type": kind, "field": name} for name, kind in COLUMNS.items()]}
+        members = [{**image, "field": name} for name in ("data", "before", "unique")]
+        value = {"schema": {"type": "struct", "fields": members}, **json.loads(one["value"])}
+        value["payload"]["TABLE_NAME"] = "notes"
+        return {**one, "topic": "notes", "value": json.dumps(value, separators=(",", ":"))}
+
+    keyless = [in_schema(cdl(20 + at, "INSERT", {"id": at, "name": "n"})) for at in (1, 1, 2)]
+    board = [{**cdl(30 + at, "INSERT", {"id": at, "name": "b"}, unique={"id": at}, TABLE_NAME="board")} for at in (1, 2)]
+    done = lakehouse.run("cdl_moves", [*rows, *moved, *keyless, *board])
+    assert lakehouse.rows("cdl_moves.staff", "id") == [{"id": 2, "name": "row 1"}, {"id": 3, "name": "row 2"}]
+    assert lakehouse.rows("cdl_moves.board", "id") == [{"id": 1, "name": "b"}, {"id": 2, "name": "b"}]
+    assert any("hr.notes: huawei_cdl, types from schema block, key: none" in note for note in done.notes), done.notes
+    assert lakehouse.sql("select count(*) from silver.cdl_moves__notes") == [(3,)]
+    assert lakehouse.rejected("cdl_moves") == []
+    lakehouse.build_landed("cdl_moves", keys={"notes": ["id"]})
+    assert lakehouse.rows("cdl_moves.notes", "id") == [{"id": 1, "name": "n"}, {"id": 2, "name": "n"}]
+
+
+COLUMNS = {"id": "int32", "name": "string"}
 
 
 def test_texts_of_vendors_types_are_exact_or_rejected(lakehouse: Lakehouse) -> None:

@@ -3,6 +3,7 @@
     Debezium JSON (2.0). docs/connectors/huawei_cdl.md.
 -#}
 {% macro huawei_cdl_connector() -%}
+    {%- set transaction_id = 'coalesce(_event.payload.source.txId, ' ~ _huawei_cdl_property('txid') ~ ')' -%}
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'txId'],
         'fields': [
@@ -18,7 +19,8 @@
             'coalesce(_event.payload.TABLE_NAME, _event.payload.source.table)',
         ],
         'changed_at': 'coalesce(_event.payload.`TIMESTAMP`, _event.payload.source.ts_ms, _event.payload.ts_ms)',
-        'transaction_id': 'coalesce(_event.payload.source.txId, ' ~ _huawei_cdl_property('txid') ~ ')',
+        'transaction_id': transaction_id,
+        'passes_keys_on': transaction_id,
         'key': 'unique',
         'left_out': 'listed',
         'left_out_columns': "array_remove(split(_event.payload.LOB_COLUMNS, '[^\\\\p{L}\\\\p{N}_$#]+'), '')",
@@ -60,14 +62,14 @@
 
 
 {#-
-    A heartbeat is a record without any row data: `HEARTBEAT_IDENTIFIER` is filled in ordinary rows too. A truncate
-    has none either, nor has a delete that the Kafka key alone names; these must not be lost as one.
+    A heartbeat is a record without any row data and of an operation that would have some: `HEARTBEAT_IDENTIFIER` is filled in ordinary
+    rows too. Without it come a truncate, a delete that at most the Kafka key names, and what nobody knows: none of these is lost as one.
 -#}
 {% macro _huawei_cdl_kind() -%}
     when _event.payload.isHeartbeat = 'true' then 'heartbeat'
     when _event.payload.message_version is not null and _corrupt is null
         and coalesce(_event.payload.after, _event.payload.data) is null and _event.payload.before is null
-        and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'TRUNCATE') and not (_op <=> 'd' and key is not null)
+        and _event.payload.`unique` is null and coalesce(_op, 'c') in ('c', 'r', 'u')
         then 'heartbeat'
 {%- endmacro %}
 
@@ -81,6 +83,6 @@
     {%- endset -%}
     {%- set operation = 'coalesce(lower(coalesce(' ~ _event_member('op') ~ ', ' ~ _event_member('OPERATION') ~ ")), '')" -%}
     {{ _event_member('message_version') }} is not null
-        and {{ operation }} not in ('t', 'm', 'truncate') and not ({{ operation }} in ('d', 'delete') and key is not null)
+        and {{ operation }} in ('', 'c', 'r', 'u', 'insert', 'update')
         and {{ let("from_json(value, '" ~ 'payload struct<' ~ members ~ '>, ' ~ members ~ "')", 'images', images ~ ' is null') }}
 {%- endmacro %}

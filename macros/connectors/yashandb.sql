@@ -6,6 +6,7 @@
             'batch_row_id',
         ],
         'position': _yashandb_position(),
+        'passes_keys_on': '_event.payload.source.txId',
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
         'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.txId)',
         'left_out': 'placeholder',

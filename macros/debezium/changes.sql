@@ -66,9 +66,9 @@
     {%- if has_two_halves %}
     lateral view inline(if(
         _event_op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}),
-        array(named_struct('op', 'd', 'is_old', true), named_struct('op', 'u', 'is_old', false)),
-        array(named_struct('op', _event_op, 'is_old', false))
-    )) as _op, _is_old_half
+        array(named_struct('op', 'd', 'half', 'out'), named_struct('op', 'u', 'half', 'in')),
+        array(named_struct('op', _event_op, 'half', ''))
+    )) as _op, _half
     {%- endif %}
 {%- endset -%}
 
@@ -114,13 +114,28 @@
     from ({{ _with_reads(images, types) }}) as images
 {%- endset -%}
 
+{%- set inexact = _inexact_columns(c, names, types) -%}
 {%- set judged %}
     select
         *,
-        {{ _reject_reason(c, columns, types, keys, row_keys) }} as _reject_reason,
+        {{ _reject_reason(c, columns, types, keys, row_keys, inexact) }} as _reject_reason,
         {{ _omitted_columns(names, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
+    {%- if inexact %}
+    {#- By a name of its own Spark compiles each condition once. #}
+    from (
+        select
+            *,
+            concat_ws(', '
+                {%- for name, condition in inexact.items() -%}
+                , if({{ condition }}, {{ literal(name) }}, null)
+                {%- endfor -%}
+            ) as _inexact
+        from ({{ rows }}) as rows
+    ) as rows
+    {%- else %}
     from ({{ rows }}) as rows
+    {%- endif %}
 {%- endset -%}
 
 select
@@ -134,12 +149,12 @@ select
     timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
     batch as _cdc_batch,
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
-    {{- ", if(_is_old_half, '#before', ''))" if has_two_halves }} as _cdc_event_id,
+    {{- ", if(_half = 'out', '#before', ''))" if has_two_halves }} as _cdc_event_id,
     if({{ _has_coordinates() }}, xxhash64(topic, partition), xxhash64(file)) as _cdc_place_hash,
     if({{ _has_coordinates() }}, offset, line) as _cdc_place_number,
     _omitted as _cdc_omitted,
     {%- if c.passes_keys_on and keys %}
-    {{ _move(c) }} as _cdc_move,
+    {{ _move(c, has_two_halves) }} as _cdc_move,
     {%- endif %}
     {%- if c.form == 'document' and keys %}
     {{ _patches_of_columns(keys, columns) }} as _cdc_patches,
@@ -203,17 +218,18 @@ from ({{ judged }}) as judged
 {% macro parsed_event(schema, is_flat=false, rows_look_wrapped=false) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
 {%- set whole = _whole_value(is_flat) -%}
+{%- set is_cut = "startswith(value, '{\"schema\":" ~ ("{')" if is_flat else "')") -%}
 {%- if is_flat and rows_look_wrapped %}
     lateral view inline(array(from_json({{ whole }}{{ parse }})) as _event, _end, _corrupt
 {%- else %}
     lateral view inline(transform(
         array(from_json(
             case
-                when startswith(value, '{"schema":')
+                when {{ is_cut }}
                     then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
                 else {{ whole }}
             end{{ parse }}),
-        cut -> if(cut._end is not null or not startswith(value, '{"schema":'), cut, from_json({{ whole }}{{ parse }})
+        cut -> if(cut._end is not null or not {{ is_cut }}, cut, from_json({{ whole }}{{ parse }})
     )) as _event, _end, _corrupt
 {%- endif %}
 {%- endmacro %}
@@ -328,11 +344,15 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{#- The JSON value of a key column in the row as it was: of `before`, else of the connector's own member. -#}
-{% macro _old_key_value(c, name, json, keys) -%}
+{#-
+    The JSON value of a key column in the row as it was. Of an update `before` counts before the connector's own member, which may have the
+    new key; of a delete that member does, because columns of `before` may be invented.
+-#}
+{% macro _old_key_value(c, name, json, keys, of_delete=false) -%}
     {%- set before = _member(c, 'before', name, json, keys) -%}
     {%- if c.key and c.key not in _image_members(c, 'before') -%}
-        coalesce({{ before }}, {{ _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) }})
+        {%- set own = _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) -%}
+        coalesce({{ own ~ ', ' ~ before if of_delete else before ~ ', ' ~ own }})
     {%- else -%}
         {{ before }}
     {%- endif -%}
@@ -349,11 +369,11 @@ from ({{ judged }}) as judged
     {%- if type.is_shard -%}
         _event.payload.source.name
     {%- elif name in keys -%}
-        {%- set before = _old_key_value(c, name, type.json, keys) -%}
+        {%- set before = _old_key_value(c, name, type.json, keys, of_delete=true) -%}
         {%- set named = _key_value(c, name, type, keys) -%}
         {%- set bare = [_bare_key(type)] if _is_plain_key(type.json) and keys | length == 1 else [] -%}
         {%- set old = 'coalesce(' ~ (([before, named] if c.key else [named, before]) + bare) | join(', ') ~ ')' -%}
-        if(_op = 'd', {{ 'if(_is_old_half, ' ~ before ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
+        if(_op = 'd', {{ "if(_half = 'out', " ~ _old_key_value(c, name, type.json, keys) ~ ', ' ~ old ~ ')' if has_two_halves else old }}, {{ after }})
     {%- else -%}
         if(_op = 'd', {{ 'null' if keys else _member(c, 'before', name, type.json, keys) }}, {{ after }})
     {%- endif -%}
@@ -435,10 +455,11 @@ from ({{ judged }}) as judged
         {%- if c.form == 'flat' %}
         {{ _flat_kinds(columns) }}
         {%- else %}
-        when _op = 'm' then 'message'
-        when _op is null and _event.payload.status in ('BEGIN', 'END') then 'transaction'
-        when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null then 'ddl'
-        when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null then 'notification'
+        {#- What is no whole JSON may seem to have members of a column. #}
+        when _op = 'm' and _end is not null then 'message'
+        when _op is null and _event.payload.status in ('BEGIN', 'END') and _end is not null then 'transaction'
+        when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null and _end is not null then 'ddl'
+        when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null and _end is not null then 'notification'
         when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null and {{ _has_members(['ts_ms'], ['ts_us', 'ts_ns']) }} then 'heartbeat'
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
@@ -507,7 +528,7 @@ from ({{ judged }}) as judged
 
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
-{% macro _reject_reason(c, columns, types, keys, row_keys) -%}
+{% macro _reject_reason(c, columns, types, keys, row_keys, inexact) -%}
     {%- set names = columns.keys() | list -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
@@ -542,31 +563,27 @@ from ({{ judged }}) as judged
         when _op = 'u' and {{ _image(c, 'before') }} is null and ({{ _any_image(names, others, 'is null') }})
             then 'null_or_unchanged' || ': REPLICA IDENTITY has to be FULL, or the plugin yboutput'
         {%- endif %}
-        {%- set collections = _collections(columns, types) if c.updates_parts_of_collections else [] %}
+        {%- set collections = _collections(columns, types, keys) if c.updates_parts_of_collections else [] %}
         {%- if collections %}
         when _op = 'u' and ({{ collections | join(' or ') }}) then 'collection_in_update' || ': the column has to be frozen'
         {%- endif %}
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, names, types, row_keys) }}) then 'key_changed_in_update'
         {%- endif %}
-        {%- set inexact = _inexact_columns(c, names, types) %}
         {%- if inexact %}
-        when {{ inexact.values() | join(' or ') }} then concat('value_not_exact: ', concat_ws(', '
-            {%- for name, condition in inexact.items() -%}
-            , if({{ condition }}, {{ literal(name) }}, null)
-            {%- endfor -%}
-        ))
+        when _inexact <> '' then concat('value_not_exact: ', _inexact)
         {%- endif %}
     end
 {%- endmacro %}
 
 
-{#- For each column that may be a collection, the condition that an event has one for it. -#}
-{% macro _collections(columns, types) -%}
+{#- For each column that may be a collection, the condition that an event has one for it. In a key they are whole. -#}
+{% macro _collections(columns, types, keys) -%}
     {%- set found = [] -%}
-    {%- for name, type in columns.items() -%}
-        {%- set image = '_image_' ~ loop.index -%}
-        {%- if types[loop.index0].json.startswith('array<') or types[loop.index0].json.startswith('map<') -%}
+    {%- for name, type in columns.items() if name not in keys -%}
+        {%- set at = (columns.keys() | list).index(name) -%}
+        {%- set image = '_image_' ~ (at + 1) -%}
+        {%- if types[at].json.startswith('array<') or types[at].json.startswith('map<') -%}
             {%- do found.append(image ~ ' is not null') -%}
         {%- elif type == 'any' -%}
             {%- do found.append("schema_of_variant(" ~ image ~ ") rlike '^(ARRAY|OBJECT)'") -%}
@@ -592,8 +609,15 @@ from ({{ judged }}) as judged
     {%- set found = {} -%}
     {%- for type in types -%}
         {%- set at, conditions = types.index(type), [] -%}
-        {%- if type.text and c.form != 'cells' -%}
-            {%- do conditions.append(_reprinted_number(names[at], type.text, type.changed_number or '-?[0-9]+[.eE]')) -%}
+        {%- if type.text -%}
+            {%- do conditions.append(_reprinted_number(c, names[at], type.text, type.changed_number or '-?[0-9]+[.eE]')) -%}
+        {%- endif -%}
+        {%- if type.encoded -%}
+            {#- A text so long is no number, and is not copied to look at it. #}
+            {%- do conditions.append(
+                "(octet_length(" ~ type.encoded ~ ") < 400 and " ~ type.encoded ~ " rlike '^(true|[0-9]+)$' and value rlike "
+                ~ literal(_member_pattern(c, names[at]) ~ '[t0-9]') ~ ')'
+            ) -%}
         {%- endif -%}
         {%- if type.can_fail -%}
             {%- do conditions.append(
@@ -609,18 +633,32 @@ from ({{ judged }}) as judged
 
 {#-
     Whether a text was a JSON number, or an array or object that holds one, and has other digits now: Spark prints a number with a fraction or an
-    exponent anew, through a double. Numbers that the event has as they are were printed as they came, or stood in a text. A column that
-    has the name of a member of an envelope or schema with braces is not looked at for objects.
+    exponent anew, through a double. A number that the event has under this name as it is, or in quotes, was printed as it came; of arrays
+    and objects the numbers have to stand there one after the other. A column that has the name of a member of an envelope or schema with
+    braces is not looked at for objects.
 -#}
-{% macro _reprinted_number(name, text, changed_number) -%}
+{% macro _reprinted_number(c, name, text, changed_number) -%}
     {%- set of_connect = ('before', 'after', 'source', 'transaction', 'schema', 'payload', 'parameters', 'items') -%}
-    {%- set member = '"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' -%}
+    {%- set member = _member_pattern(c, name) -%}
     {%- set opening = '[\\[{]' if name not in of_connect else '\\[' -%}
-    {%- set numbers = literal('-?[0-9]+(?:[.][0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)') -%}
+    {%- set number = '-?[0-9]+(?:[.][0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)' -%}
+    {%- set numbers = literal(number) -%}
     {#- The first character of nearly all texts says that they are none, before a pattern has them copied. #}
-    (instr('-0123456789[{', left({{ text }}, 1)) > 0 and {{ text }} rlike {{ literal('(?s)^(-?[0-9]+[.eE]|' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE])') }}
-        and value rlike {{ literal(member ~ '(' ~ changed_number ~ '|' ~ opening ~ ')') }}
-        and size(array_except(regexp_extract_all({{ text }}, {{ numbers }}, 0), regexp_extract_all(value, {{ numbers }}, 0))) > 0)
+    (instr('-0123456789[{', left({{ text }}, 1)) > 0 and if(
+        {{ text }} rlike {{ literal('^' ~ number ~ '$') }},
+        value rlike {{ literal(member ~ changed_number) }}
+            and not array_contains(regexp_extract_all(value, {{ literal(member ~ '"?(' ~ number ~ ')') }}, 1), {{ text }}),
+        {{ text }} rlike {{ literal('(?s)^' ~ opening ~ '(.*[:\\[,])?-?[0-9]+[.eE]') }} and value rlike {{ literal(member ~ opening) }}
+            and not contains(concat(' ', array_join(regexp_extract_all(value, {{ numbers }}, 0), ' '), ' '),
+                             concat(' ', array_join(regexp_extract_all({{ text }}, {{ numbers }}, 0), ' '), ' '))
+    ))
+{%- endmacro %}
+
+
+{#- A pattern of what stands in front of the value of a column. -#}
+{% macro _member_pattern(c, name) -%}
+    {%- set cell = '(?:[{]\\s*"value"\\s*:\\s*)?' if c.form == 'cells' else '' -%}
+    {{ return('"' ~ modules.re.escape(name | replace('\\', '\\\\') | replace('"', '\\"')) ~ '"\\s*:\\s*' ~ cell) }}
 {%- endmacro %}
 
 

@@ -85,10 +85,16 @@
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: dbt run --full-refresh --select ' ~ model.name
+            ~ '  Rebuild it: dbt run --full-refresh --profiles-dir profiles --select ' ~ model.name
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
+    {%- if keys and source['keys'] is not none and source['keys'] != keys -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
+            ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
+        ) }}
+    {%- endif -%}
     {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
     {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
     {%- if existing and is_new -%}
@@ -150,7 +156,7 @@
     there are are built anew then.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('2 ' ~ text)) }}
+    {{ return(local_md5('3 ' ~ text)) }}
 {%- endmacro %}
 
 
@@ -161,7 +167,7 @@
     {%- if found != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ staging ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: dbt run --select ' ~ staging.identifier ~ '+'
+            ~ '  Build it with the models that read it: dbt run --profiles-dir profiles --select ' ~ staging.identifier ~ '+'
         ) }}
     {%- endif -%}
 {%- endmacro %}
@@ -278,6 +284,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     - bronze: the records that have landed,
     - topics, connector: those of its `meta`; none where it has none,
     - table: the names of the table in the source, of its `meta`; none where it has none,
+    - keys: the key columns of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
     - declaration: its text,
     - is_log: whether its connector's positions are those of a log,
@@ -302,6 +309,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
         'topics': meta.get('topics', []),
         'connector': meta.get('connector', ''),
         'table': meta.get('table'),
+        'keys': meta.get('keys'),
         'routed_by': parent if parent in graph.nodes else none,
         'declaration': staging.raw_code,
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
@@ -323,7 +331,9 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- endif -%}
     {%- set routed = bounds_of_run().get(source.routed_by) -%}
     {%- set text = graph.nodes[source.routed_by].raw_code -%}
-    {%- for topic in source.topics + [source.connector] if literal(topic) not in text and tojson(topic) not in text -%}
+    {#- MySQL and MariaDB are read alike. #}
+    {%- set connectors = [] if source.connector in ('', 'mysql', 'mariadb') else [source.connector] -%}
+    {%- for topic in source.topics + connectors if literal(topic) not in text and tojson(topic) not in text -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic) ~ ': give both the same topics and connector.'
         ) }}
@@ -334,7 +344,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
-            ~ '  Build it with the models that read it: dbt run --select ' ~ source.relation.identifier ~ '+'
+            ~ '  Build it with the models that read it: dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
     {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
@@ -383,7 +393,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
     {#- Of what was rejected then some may be changes now: both together count. Of a table that became routed they may be the events model's. #}
-    {%- set becomes_routed = bounds.is_routed and not stored.get('cdc.routed') -%}
+    {%- set becomes_routed = bounds.is_routed and stored.get('cdc.routed') != 'true' -%}
     {%- set missing = changes + ([rejected, found[1]] | min if becomes_routed else rejected) - found[0] - found[1] -%}
     {%- if missing > 0 -%}
         {%- do _refuse_to_build(
@@ -410,7 +420,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {{ exceptions.raise_compiler_error(
         'model ' ~ model.name ~ ': it has to be built anew, but ' ~ reason ~ '.\n'
         ~ '  What they told would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ ' version as of <snapshot> where …),\n'
-        ~ '  take back what changed in the text of its models (.sql), or drop the table to build it from what is left: drop table ' ~ this
+        ~ '  take back what changed in the text of its models (.sql) or in the version of this project, or drop the table to build it from what is left: drop table ' ~ this
     ) }}
 {%- endmacro %}
 

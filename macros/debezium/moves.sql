@@ -1,5 +1,6 @@
 {#-
-    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of each.
+    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of each, or one update that
+    stands for both.
 
     A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints are checked
     at the end). Under that key the create comes before the delete, as where one row passes through a key, and an event does not
@@ -26,10 +27,13 @@
     The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium marks both halves
     (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header counts, its content is the converter's.
 -#}
-{% macro _move(c) -%}
+{% macro _move(c, has_two_halves) -%}
     concat(
         replace(coalesce({{ c.passes_keys_on }}, ''), ' ', '_'),
         case
+            {%- if has_two_halves %}
+            when _half <> '' then ' ' || _half
+            {%- endif %}
             when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then ' out'
             when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then ' in'
             else ''

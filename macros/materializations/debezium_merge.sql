@@ -69,9 +69,7 @@
             'cdc.declaration' = {{ literal(bounds.declaration) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
-            {%- if bounds.is_routed %}
-            'cdc.routed' = 'true',
-            {%- endif %}
+            'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
             {%- endif %}

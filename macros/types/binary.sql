@@ -15,6 +15,7 @@
         'json': 'string',
         'sql': sql,
         'can_fail': true,
+        'encoded': value,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
@@ -41,6 +42,7 @@
         'json': 'string',
         'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first ~ ')',
         'can_fail': true,
+        'encoded': value,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}

@@ -7,6 +7,7 @@
     - can_fail: whether that can happen,
     - text: the text that `from_json` gives where the JSON may be a number, which Spark prints anew; not there where it cannot be one,
     - changed_number: how one begins of which that may change the value; else any with a fraction or an exponent may have another text,
+    - encoded: the text that `from_json` gives where the JSON has to be one: of `true` or a number it gives the text too,
     - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
     - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.
       Without `read_as` (within a lambda) there is none.
@@ -17,6 +18,9 @@
 {% macro debezium_type(type, value, read_as=none) -%}
     {%- set name = type.split('(')[0] -%}
     {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type and not type.startswith('array<') else [] -%}
+    {%- if name in ('Decimal', 'DecimalText') and parameters | length != 2 -%}
+        {{ exceptions.raise_compiler_error("debezium_type: '" ~ type ~ "' in model " ~ model.name ~ ".\n  Expected precision and scale, as " ~ name ~ '(12,2).') }}
+    {%- endif -%}
     {%- if type.startswith('array<') -%} {{ return(type_array(type[6:-1], value)) }}
     {%- elif name in ('int8', 'int16') -%} {{ return(_plain_type('smallint', value)) }}
     {%- elif name in ('int32', 'Year') -%} {{ return(_plain_type('int', value)) }}

@@ -1,7 +1,7 @@
 {#- A point of MySQL or PostgreSQL: its coordinates, its well-known binary, its reference system. -#}
 {% macro type_point(value) -%}
     {%- set sql -%}
-        if({{ value }} is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null, null, named_struct(
+        if({{ value }}.x is null or {{ value }}.y is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null, null, named_struct(
             'x', {{ value }}.x, 'y', {{ value }}.y, 'wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid
         ))
     {%- endset -%}
@@ -12,7 +12,7 @@
 {#- A geometry or geography: its well-known binary (EWKB for PostgreSQL) and its reference system. -#}
 {% macro type_geometry(value) -%}
     {%- set sql -%}
-        if({{ value }} is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null,
+        if(try_to_binary({{ value }}.wkb, 'base64') is null,
            null, named_struct('wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid))
     {%- endset -%}
     {{ return({

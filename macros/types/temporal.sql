@@ -61,7 +61,7 @@
 {#- ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are rejected. -#}
 {% macro type_zoned_timestamp(value, read_as=none) -%}
     {%- set instant -%}
-        if({{ value }} rlike '^[0-9]{4}-[^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$', try_cast({{ value }} as timestamp), null)
+        if({{ value }} rlike '^[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$', try_cast({{ value }} as timestamp), null)
     {%- endset -%}
     {%- set range = "timestamp '0001-01-01T00:00:00Z' and timestamp '9999-12-31T23:59:59.999999Z'" -%}
     {%- set z = read_as or 'z' -%}
