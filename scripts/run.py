@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
-from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, is_untouched, scaffold
+from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import (
     PROFILES,
@@ -425,14 +425,14 @@ def _bronze_id(spark: SparkSession, system: str) -> str:
 
 
 def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list[str]:
-    """The models of tables, among these, whose key was changed by a run that was killed before it had rebuilt them."""
+    """The models of tables, among these, that have another key now: it was changed by hand, or by a run that was killed then."""
     if not models:
         return []
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
     found = []
     for declared in declared_tables(system, PROJECT / "models").values():
         silver = declared.model("silver", system)
-        if silver in models and silver in there and is_untouched(system, declared, PROJECT / "models"):
+        if silver in models and silver in there:
             stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
             if stored != digest_of_keys(declared.table.keys):
                 found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]

@@ -332,6 +332,32 @@ def test_records_deleted_before_they_were_read_are_told(lakehouse: Lakehouse, br
     assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()  # told once
 
 
+def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "stopped.public.orders"
+    broker.create(topic)
+    broker.do("grow", topic, partitions=2)
+    records = of("stopped", *(created(10 + n, id=n) for n in range(12)))
+    broker.produce([{**record, "partition": int(n >= 6)} for n, record in enumerate(records)])
+    broker.do("delete_records", topic, partition=1, before=2)
+    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 2)
+    write, left = loader._write, [2]
+
+    def write_and_stop(*arguments: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loader, "_write", write_and_stop)
+        lakehouse.land("stopped", topics(broker, "stopped.*"))
+    landed = lakehouse.land("stopped", topics(broker, "stopped.*"))
+    assert landed.lost == []
+    assert lakehouse.sql("select count(*), count(distinct partition, offset) from bronze.stopped") == [(10, 10)]
+
+
 def test_records_deleted_while_they_are_read_are_told(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

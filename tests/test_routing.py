@@ -296,6 +296,31 @@ def test_topics_whose_events_do_not_all_name_their_table_are_not_routed(lakehous
     }
 
 
+def test_a_shared_topic_that_goes_over_from_mysqls_connector_to_mariadbs_is_read_on(lakehouse: Lakehouse, project: Path) -> None:
+    def of(connector: str, table: str, at: int) -> Record:
+        source = {
+            "version": "3.5",
+            "connector": connector,
+            "name": "s",
+            "db": "d",
+            "table": table,
+            "file": "b.000001",
+            "pos": at,
+            "row": 0,
+        }
+        value = {"op": "c", "before": None, "after": {"id": at}, "source": source, "ts_ms": 1}
+        return {"topic": "t", "partition": 0, "offset": at, "key": json.dumps({"id": at}), "value": json.dumps(value)}
+
+    lakehouse.run("went_over", [of("mysql", "orders", 1), of("mysql", "lines", 2)])
+    lakehouse.run("went_over", [of("mariadb", "orders", 3), of("mariadb", "bills", 4)])
+    assert "mariadb" in (project / "models" / "staging" / "went_over" / "stg_went_over__bills.sql").read_text()
+    assert live(lakehouse, "went_over", ("orders", "lines", "bills")) == {
+        "orders": [{"id": 1}, {"id": 3}],
+        "lines": [{"id": 2}],
+        "bills": [{"id": 4}],
+    }
+
+
 def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: Lakehouse, tmp_path: Path) -> None:
     """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states of a file."""
     system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')

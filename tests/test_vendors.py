@@ -337,12 +337,12 @@ def test_huawei_rows_pass_keys_on_and_tables_without_a_key_are_logs(lakehouse: L
 
     def in_schema(one: Record) -> Record:
         image = {"type": "struct", "optional": True, "fields": [{"type": kind, "field": name} for name, kind in COLUMNS.items()]}
-        members = [{**image, "field": name} for name in ("data", "before", "unique")]
+        members = [{**image, "field": name} for name in ("data", "before")] + [{**image, "fields": [], "field": "unique"}]
         value = {"schema": {"type": "struct", "fields": members}, **json.loads(one["value"])}
         value["payload"]["TABLE_NAME"] = "notes"
         return {**one, "topic": "notes", "value": json.dumps(value, separators=(",", ":"))}
 
-    keyless = [in_schema(cdl(20 + at, "INSERT", {"id": at, "name": "n"})) for at in (1, 1, 2)]
+    keyless = [in_schema(cdl(20 + number, "INSERT", {"id": at, "name": "n"})) for number, at in enumerate((1, 1, 2))]
     board = [{**cdl(30 + at, "INSERT", {"id": at, "name": "b"}, unique={"id": at}, TABLE_NAME="board")} for at in (1, 2)]
     done = lakehouse.run("cdl_moves", [*rows, *moved, *keyless, *board])
     assert lakehouse.rows("cdl_moves.staff", "id") == [{"id": 2, "name": "row 1"}, {"id": 3, "name": "row 2"}]

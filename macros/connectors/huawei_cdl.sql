@@ -62,14 +62,14 @@
 
 
 {#-
-    A heartbeat is a record without any row data and of an operation that would have some: `HEARTBEAT_IDENTIFIER` is filled in ordinary
-    rows too. Without it come a truncate, a delete that at most the Kafka key names, and what nobody knows: none of these is lost as one.
+    A heartbeat is a record without any row data: `HEARTBEAT_IDENTIFIER` is filled in ordinary rows too. A truncate has none either, nor has
+    a delete that at most the Kafka key names; these must not be lost as one.
 -#}
 {% macro _huawei_cdl_kind() -%}
     when _event.payload.isHeartbeat = 'true' then 'heartbeat'
     when _event.payload.message_version is not null and _corrupt is null
         and coalesce(_event.payload.after, _event.payload.data) is null and _event.payload.before is null
-        and _event.payload.`unique` is null and coalesce(_op, 'c') in ('c', 'r', 'u')
+        and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'd') and not startswith(coalesce(_op, ''), 'TRUNCATE')
         then 'heartbeat'
 {%- endmacro %}
 
@@ -83,6 +83,6 @@
     {%- endset -%}
     {%- set operation = 'coalesce(lower(coalesce(' ~ _event_member('op') ~ ', ' ~ _event_member('OPERATION') ~ ")), '')" -%}
     {{ _event_member('message_version') }} is not null
-        and {{ operation }} in ('', 'c', 'r', 'u', 'insert', 'update')
+        and {{ operation }} not in ('t', 'm', 'd', 'delete') and not startswith({{ operation }}, 'truncate')
         and {{ let("from_json(value, '" ~ 'payload struct<' ~ members ~ '>, ' ~ members ~ "')", 'images', images ~ ' is null') }}
 {%- endmacro %}
