@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from scripts.schema import JsonFloat
+from scripts.schema import JsonFloat, is_misread
 
 # Digits of a second that the unit of a type has.
 TIMESTAMPS = {"Timestamp": 3, "MicroTimestamp": 6, "NanoTimestamp": 9}
@@ -116,11 +116,16 @@ def types_of_ddl(tables: dict[Identity, tuple[dict[str, Any], list[dict[str, Any
     return {name: _typed(of_table, modes) for name, of_table in columns.items()}
 
 
-def types_before(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -> dict[str, str]:
-    """The types that columns had by an older DDL record, written as the values of the newer one show; of those that it has, too."""
-    found, now = _columns(older, []), _columns(newer, [])
-    modes = {name: [mode for mode, kind in now[name].types.items() if kind == typed.columns[name]] for name in now}
-    return {name: column.types[mode] for name, column in found.items() for mode in modes.get(name, [])[:1] if mode in column.types}
+def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -> dict[str, str]:
+    """Columns that an older DDL record gives a type whose values may be misread as that of the newer one, and that type."""
+    before, now = _columns(older, []), _columns(newer, [])
+    found = {}
+    for name in before.keys() & now.keys():
+        modes = [mode for mode, kind in now[name].types.items() if kind == typed.columns[name] and mode in before[name].types]
+        kinds = [before[name].types[mode] for mode in modes]
+        if kinds and is_misread(kinds[0], typed.columns[name]):
+            found[name] = kinds[0]
+    return found
 
 
 def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:

@@ -20,7 +20,7 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, types_before, types_of_ddl
+from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
@@ -43,7 +43,7 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
-NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_"), "TimestampText": ("ZonedTimestamp",)}
+NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes"), "TimestampText": ("ZonedTimestamp",)}
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
@@ -123,7 +123,7 @@ def scaffold(
     seen = observe(spark, system, connector, above_batch, modelled, refused)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
-        _check_same_table(system, table, known.get(table.identity), wanted[table.identity])
+        _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models)
     for table in seen:
         wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
@@ -178,7 +178,7 @@ def scaffold(
     return done
 
 
-def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str]) -> None:
+def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], models: Path) -> None:
     """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
 
     Under a narrower key two rows of the source would become one, in silence.
@@ -189,7 +189,7 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"{declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector (CONNECTOR)."
         )
     if declared:
-        _check_types(system, seen, declared)
+        _check_types(system, seen, declared, models)
     if wanted or not seen.message_keys or (declared and not declared.table.keys):
         return
     known = declared.table.message_keys if declared else seen.message_keys[:1]
@@ -221,19 +221,22 @@ def digest_of_keys(keys: list[str]) -> str:
     return hashlib.md5(json.dumps(keys).encode()).hexdigest()
 
 
-def _check_types(system: str, seen: TableSeen, declared: "Declared") -> None:
+def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Path) -> None:
     """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values."""
-    for name, kind in seen.columns.items() if seen.types_from.startswith(("schema block", "DDL records")) else ():
-        known = declared.table.columns.get(name, kind)
-        may_be = known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ())) or known in seen.possible.get(name, ())
-        if is_misread(kind, known) and not may_be:
-            silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
-            raise LakehouseError(
-                f"system {system}, table {seen.name}: column {name} is declared {known}, new events have {kind}, and would be "
-                "read as other values. Nothing of the system is built. Have the connector send a snapshot of the table, land it, "
-                f"and then declare it as {kind} in models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml: "
-                "the table is built anew, and misreads what the snapshot has no row of (docs/operating.md)."
-            )
+    columns = declared.table.columns | _argument(system, declared, models, "columns", dict)
+    for name, known in columns.items():
+        of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
+        for kind in sorted(seen.kinds.get(name, of_ddl)):
+            is_other = is_misread(kind, known) and not known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+            if is_other and kind not in declared.table.misread.get(name, []):
+                silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+                raise LakehouseError(
+                    f"system {system}, table {seen.name}: column {name} is declared {known}, and new events have {kind}, which "
+                    "would be read as other values. Nothing of the system is built. Have the connector send a snapshot of the table,"
+                    f" land it, and declare the newer type in models/staging/{system}/{staging}.sql. Name the older type, whose "
+                    f"events the snapshot replaces, in the meta of models/silver/{system}/{silver}.yml, for instance misread: "
+                    f"{{{name!r}: [{kind!r}]}} (docs/operating.md#when-a-column-changes-its-type)."
+                )
 
 
 def _key_argument(table: str, columns: list[str]) -> str:
@@ -279,10 +282,12 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     columns = {**declared.table.columns, **seen.columns} if declared else seen.columns
     if not columns:
         return "no event carries a row"
-    if seen.misread and not declared:
-        name, kind = next(iter(seen.misread.items()))
+    for name, kinds in {} if declared else seen.kinds.items():
+        others = [kind for kind in sorted(kinds) if is_misread(kind, columns[name])]
+        if not others:
+            continue
         return (
-            f"column {name} is {kind} in some events and {seen.columns[name]} in others, and as one type some would be read as "
+            f"column {name} is {columns[name]} in some events and {others[0]} in others, and as one type some would be read as "
             "other values. Land a snapshot of the whole table from after the change, and what follows, as a SYSTEM of its own"
         )
     named = (*seen.identity, *columns, *seen.topics, *seen.servers, *seen.source_tables)
@@ -363,6 +368,7 @@ def _declared(system: str, path: Path, model: str) -> Declared | None:
                 "declared",
                 set(meta.get("servers", [])),
                 set(meta.get("source_tables", [])),
+                misread=meta.get("misread", {}),
             )
             return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
     return None
@@ -598,11 +604,8 @@ def _tables(
         if columns:
             table.types_from = "schema block"
         for column, kind in columns.items():
-            known = table.columns.get(column, kind)
-            if is_misread(kind, known) or is_misread(known, kind):
-                table.misread[column], table.columns[column] = known, kind  # the newest counts
-            else:
-                table.columns[column] = wider_type(known, kind)
+            table.columns[column] = wider_type(table.columns.get(column, kind), kind)
+            table.kinds.setdefault(column, set()).add(kind)
         for image in (dialect.image(payload, dialect.after), dialect.image(payload, dialect.before) if table.columns else None):
             if image is not None:
                 rows.setdefault(identity, []).append(image)
@@ -643,9 +646,7 @@ def _type_from_ddl(
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])
         table.possible = typed.possible
         for older in ddl[identity][:-1]:
-            for name, kind in types_before(older, with_ddl[identity][0], typed).items():
-                if is_misread(kind, typed.columns[name]):
-                    table.misread[name] = kind
+            table.older |= read_otherwise(older, with_ddl[identity][0], typed)
         settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
         table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")
 
@@ -737,6 +738,11 @@ def _describe_new(table: TableSeen, done: Scaffolded) -> None:
     key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
     _tell_doubts(table, list(table.columns), done)
+    done.notes += [
+        f"{table.name}: column {name} was {kind} by an older DDL record. Events from before it changed are read as "
+        f"{table.columns[name]}, which may give other values: land a snapshot of the table from after that"
+        for name, kind in table.older.items()
+    ]
 
 
 def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None:
@@ -755,18 +761,19 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     # Whoever wants the fields alone takes the document out of the columns.
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = _other_keys(seen.message_keys, table.message_keys)
-    changed = []
+    changed = {}
     if seen.types_from == "schema block":
-        changed = [
-            name
+        columns = table.columns | _argument(system, declared, models, "columns", dict)
+        changed = {
+            name: kind
             for name, kind in seen.columns.items()
-            if table.columns.get(name, kind) != kind and not table.columns[name].startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
-        ]
+            if columns.get(name, kind) != kind and not columns[name].startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+        }
     misread = "values of 2^63 and above are read as negative"
-    for name in changed:
+    for name, kind in changed.items():
         done.notes.append(
-            f"{table.name}: column {name} is declared {table.columns[name]}, new events have {seen.columns[name]}; "
-            f"{misread if seen.columns[name] == 'uint64' else 'events that do not fit are rejected'}. "
+            f"{table.name}: column {name} is declared {columns[name]}, new events have {kind}; "
+            f"{misread if kind == 'uint64' else 'events that do not fit are rejected, others have what stands in the event'}. "
             "Change the declaration in the staging model to take them; the next run builds the table anew."
         )
     for name, kinds in seen.unlike.items():
@@ -813,18 +820,28 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     _write(system, declared, models, done)
 
 
-def _follow_text(system: str, declared: Declared, models: Path) -> None:
-    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
+def _argument(system: str, declared: Declared, models: Path, name: str, kind: type) -> Any:
+    """An argument that the staging model gives its macro, where its text is plain enough to tell; else an empty one."""
     path = models / "staging" / system / f"{declared.model('staging', system)}.sql"
     text = re.sub(r"(?s)\{#.*?#\}|(?m:^\s*--[^\n]*$)", "", path.read_text(encoding="utf-8")) if path.exists() else ""
-    found = re.search(r"\btopics\s*=\s*(\[[^\]]*\])", text)
+    brackets = r"\[[^\]]*\]" if kind is list else r"\{[^}]*\}"
+    found = re.search(rf"\b{name}\s*=\s*({brackets})", text)
     with suppress(ValueError, SyntaxError):
-        topics = ast.literal_eval(found[1]) if found else None
-        if isinstance(topics, list) and all(isinstance(topic, str) for topic in topics) and set(topics) > declared.table.topics:
-            name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
-            if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
-                declared.table.topics |= set(topics)
-                _write_properties(system, declared, models)
+        told = ast.literal_eval(found[1]) if found else None
+        texts = [*told, *(told.values() if isinstance(told, dict) else ())] if isinstance(told, kind) else [None]  # type: ignore
+        if all(isinstance(one, str) for one in texts):
+            return told
+    return kind()
+
+
+def _follow_text(system: str, declared: Declared, models: Path) -> None:
+    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
+    topics = _argument(system, declared, models, "topics", list)
+    if set(topics) > declared.table.topics:
+        name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
+        if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
+            declared.table.topics |= set(topics)
+            _write_properties(system, declared, models)
 
 
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:
@@ -985,6 +1002,8 @@ def _properties(system: str, declared: Declared) -> str:
         meta["servers"] = sorted(table.servers)
     if table.source_tables:
         meta["source_tables"] = sorted(table.source_tables)
+    if table.misread:
+        meta["misread"] = table.misread
     if declared.routed:
         meta["routed"] = True
     if declared.epochs:

@@ -87,7 +87,9 @@ class TableSeen:
     doubts: dict[str, list[str]] = field(default_factory=dict)  # setting of the connector → columns whose types depend on it
     possible: dict[str, set[str]] = field(default_factory=dict)  # column → types that its DDL record may stand for
     unlike: dict[str, set[str]] = field(default_factory=dict)  # column → types that its values do not look like, if no schema says
-    misread: dict[str, str] = field(default_factory=dict)  # column → another type that some events have, read otherwise
+    kinds: dict[str, set[str]] = field(default_factory=dict)  # column → the types that schema blocks of its events have
+    older: dict[str, str] = field(default_factory=dict)  # column → what it was by an older DDL record, and would be read otherwise
+    misread: dict[str, list[str]] = field(default_factory=dict)  # column → types of events that may be misread, as somebody said
 
     @property
     def name(self) -> str:
@@ -164,8 +166,8 @@ def wider_type(one: str, other: str) -> str:
 def is_misread(written: str, declared: str) -> bool:
     """Whether values that are written as one type are read as others of the declared one; if not, they are exact or rejected.
 
-    So it is with another scale, another unit of time, a text that is taken for base64, base64 for a text: nothing but the schema
-    block of an event, which models do not read, tells what its values are.
+    So it is with another scale, another unit of time, a text that is taken for base64: nothing but the schema block of an event,
+    which models do not read, tells what its values are. What is declared as a plain number or text has what stands in the event.
     """
     names = [kind.partition("(")[0] for kind in (written, declared)]
     if written == declared or wider_type(declared, written) == wider_type(written, declared) == declared:
@@ -178,9 +180,9 @@ def is_misread(written: str, declared: str) -> bool:
         return is_misread(arrays[0][1], arrays[1][1])
     if names[0] == names[1]:
         return False
-    of_numbers = all(name in PLAIN_NUMBERS | ENCODED_NUMBERS for name in names) and any(name in ENCODED_NUMBERS for name in names)
-    of_texts = all(name in PLAIN_TEXTS | ENCODED_TEXTS for name in names) and any(name in ENCODED_TEXTS for name in names)
-    return of_numbers or of_texts or names == ["double", "float"] or names[0] in ENCODED_NUMBERS and names[1] in PLAIN_TEXTS
+    of_numbers = names[1] in ENCODED_NUMBERS and names[0] in PLAIN_NUMBERS | ENCODED_NUMBERS
+    of_texts = names[1] in ENCODED_TEXTS and names[0] in PLAIN_TEXTS | ENCODED_TEXTS
+    return of_numbers or of_texts or names == ["double", "float"]
 
 
 def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:

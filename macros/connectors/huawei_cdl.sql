@@ -20,7 +20,7 @@
         ],
         'changed_at': 'coalesce(_event.payload.`TIMESTAMP`, _event.payload.source.ts_ms, _event.payload.ts_ms)',
         'transaction_id': transaction_id,
-        'passes_keys_on': transaction_id,
+        'passes_keys_on': 'if(coalesce(_event.payload.source.lsn, ' ~ _huawei_cdl_property('lsn') ~ ') is not null, ' ~ transaction_id ~ ', null)',
         'key': 'unique',
         'left_out': 'listed',
         'left_out_columns': "array_remove(split(_event.payload.LOB_COLUMNS, '[^\\\\p{L}\\\\p{N}_$#]+'), '')",

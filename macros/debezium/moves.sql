@@ -32,7 +32,7 @@
         replace(coalesce({{ c.passes_keys_on }}, ''), ' ', '_'),
         case
             {%- if has_two_halves %}
-            when _half <> '' then ' ' || _half
+            when _half <> '' and {{ c.passes_keys_on }} is not null then ' ' || _half
             {%- endif %}
             when _op = 'd' and array_contains(headers.key, '__debezium.newkey') then ' out'
             when _op = 'c' and array_contains(headers.key, '__debezium.oldkey') then ' in'

@@ -38,7 +38,7 @@
         'json': 'map<string, string>',
         'sql': value,
         'can_fail': false,
-        'text': "'[' || array_join(map_values(" ~ value ~ "), ',') || ']'",
+        'text': "to_json(" ~ value ~ ")",
         'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
     }) }}
 {%- endmacro %}
