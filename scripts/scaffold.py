@@ -232,8 +232,8 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
                 silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
                 raise LakehouseError(
                     f"system {system}, table {seen.name}: column {name} is declared {known}, and new events have {kind}, which "
-                    "would be read as other values. Nothing of the system is built. Have the connector send a snapshot of the table,"
-                    f" land it, and declare the newer type in models/staging/{system}/{staging}.sql. Name the older type, whose "
+                    "would be read as other values. Nothing of the system is built. Have a snapshot of the table sent, "
+                    f"land it, and declare the newer type in models/staging/{system}/{staging}.sql. Name the older type, whose "
                     f"events the snapshot replaces, in the meta of models/silver/{system}/{silver}.yml, for instance misread: "
                     f"{{{name!r}: [{kind!r}]}} (docs/operating.md#when-a-column-changes-its-type)."
                 )
