@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -293,7 +292,10 @@ def killed_where(command: Command) -> str:
 
 
 @pytest.mark.skipif(not SOAK, reason="takes more than an hour: make soak")
-def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("half", range(2))  # so that two workers share them
+def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
+    half: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before every statement and every file, and after the last one; then moments within statements, with dbt's threads.
 
     What another process sees after one of them is what it sees before the next, unless that is a file: before it, half of it is
@@ -327,33 +329,29 @@ def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(tmp_path
         kills[-1] += [
             ((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4") for _ in range(SOAK // PARTS)
         ]
+        kills[-1] = kills[-1][half::2]
         chance.shuffle(kills[-1])
     stories = list(itertools.zip_longest(*kills, fillvalue=(None, "1")))
     unknown = []
-
-    def die(numbers: range) -> None:
-        command = begun(f"killed{numbers.start}")
-        for number in numbers:
-            story = Story(command.checkout, number)
-            for at, threads in stories[number]:
-                story.threads = threads
-                try:
-                    assert story.run(command, at), command.told
-                    told = f"survived {at}"
-                    if at and at[1] != "during":
-                        unknown.append(at)
-                    command.stop()  # its moment came too late, or is still to come
-                except Killed:
-                    told = killed_where(command)
-                    assert story.run_again(command), command.told
-                story.check(command)
-                with capsys.disabled():
-                    print(f"\n{number + 1} of {len(stories)}, part {story.done}: {told}", end="", flush=True)
-            story.forget(command.checkout)
-        command.stop()
-
-    with ThreadPool(2) as pool:
-        pool.map(die, [range(start, len(stories), 2) for start in range(2)], chunksize=1)
+    command = begun("killed")
+    for number, kills_of_parts in enumerate(stories):
+        story = Story(command.checkout, number)
+        for at, threads in kills_of_parts:
+            story.threads = threads
+            try:
+                assert story.run(command, at), command.told
+                told = f"survived {at}"
+                if at and at[1] != "during":
+                    unknown.append(at)
+                command.stop()  # its moment came too late, or is still to come
+            except Killed:
+                told = killed_where(command)
+                assert story.run_again(command), command.told
+            story.check(command)
+            with capsys.disabled():
+                print(f"\n{number + 1} of {len(stories)}, part {story.done}: {told}", end="", flush=True)
+        story.forget(command.checkout)
+    command.stop()
     assert not unknown
 
 
