@@ -121,8 +121,9 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
     before, now = _columns(older, []), _columns(newer, [])
     found = {}
     for name in before.keys() & now.keys():
-        modes = [mode for mode, kind in now[name].types.items() if kind == typed.columns[name] and mode in before[name].types]
-        kinds = [before[name].types[mode] for mode in modes]
+        modes = [mode for mode, kind in now[name].types.items() if kind == typed.columns[name]]
+        then = before[name].types
+        kinds = [then.get(mode, next(iter(then.values()))) for mode in modes]
         if kinds and is_misread(kinds[0], typed.columns[name]):
             found[name] = kinds[0]
     return found

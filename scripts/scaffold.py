@@ -43,8 +43,9 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
-NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes"), "TimestampText": ("ZonedTimestamp",)}
+NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_"), "TimestampText": ("ZonedTimestamp",)}
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
+OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
@@ -120,10 +121,16 @@ def scaffold(
         used |= {name} - {""}
         if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
             refused = refused | one.table.topics
-    seen = observe(spark, system, connector, above_batch, modelled, refused)
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    seen = observe(spark, system, connector, above_batch, modelled, refused, ddl)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models)
+    for identity in ddl.keys() & known.keys() - {table.identity for table in seen}:  # whose rows are still to come
+        of_ddl = TableSeen(known[identity].table.connector, identity)
+        if of_ddl.connector in OF_DDL:
+            of_ddl.possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
+            _check_types(system, of_ddl, known[identity], models)
     for table in seen:
         wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
@@ -223,20 +230,32 @@ def digest_of_keys(keys: list[str]) -> str:
 
 def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Path) -> None:
     """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values."""
-    columns = declared.table.columns | _argument(system, declared, models, "columns", dict)
-    for name, known in columns.items():
+    table = declared.table
+    for name, known in (_argument(system, declared, models, "columns", dict) or table.columns).items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
         for kind in sorted(seen.kinds.get(name, of_ddl)):
-            is_other = is_misread(kind, known) and not known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
-            if is_other and kind not in declared.table.misread.get(name, []):
+            is_accepted = kind in table.misread.get(name, []) and name not in table.keys
+            if is_misread(kind, known) and not is_accepted and not _says_more(table, name, known, kind):
                 silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+                way_out = (
+                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own"
+                    if name in table.keys
+                    else "Have a snapshot of the whole table sent, land it, and declare the newer type in "
+                    f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml. There, name the older one, "
+                    f"whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}"
+                )
                 raise LakehouseError(
                     f"system {system}, table {seen.name}: column {name} is declared {known}, and new events have {kind}, which "
-                    "would be read as other values. Nothing of the system is built. Have a snapshot of the table sent, "
-                    f"land it, and declare the newer type in models/staging/{system}/{staging}.sql. Name the older type, whose "
-                    f"events the snapshot replaces, in the meta of models/silver/{system}/{silver}.yml, for instance misread: "
-                    f"{{{name!r}: [{kind!r}]}} (docs/operating.md#when-a-column-changes-its-type)."
+                    f"would be read as other values. Nothing of the system is built. {way_out} "
+                    "(docs/operating.md#when-a-column-changes-its-type)."
                 )
+
+
+def _says_more(table: TableSeen, name: str, known: str, kind: str) -> bool:
+    """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by hand."""
+    if kind == "string" and known in ("bytes", "bytes_url", "bytes_hex"):
+        return table.columns.get(name) == "string" or table.connector in OF_DDL
+    return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
 
 
 def _key_argument(table: str, columns: list[str]) -> str:
@@ -283,7 +302,7 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     if not columns:
         return "no event carries a row"
     for name, kinds in {} if declared else seen.kinds.items():
-        others = [kind for kind in sorted(kinds) if is_misread(kind, columns[name])]
+        others = [kind for kind in sorted(kinds) if len(kinds) > 1 and is_misread(kind, columns.get(name, kind))]
         if not others:
             continue
         return (
@@ -368,10 +387,19 @@ def _declared(system: str, path: Path, model: str) -> Declared | None:
                 "declared",
                 set(meta.get("servers", [])),
                 set(meta.get("source_tables", [])),
-                misread=meta.get("misread", {}),
+                misread=_misread(meta.get("misread") or {}, path),
             )
             return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
     return None
+
+
+def _misread(told: Any, path: Path) -> dict[str, list[str]]:
+    lists = list(told.values()) if isinstance(told, dict) else [None]
+    if not all(isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds) for kinds in lists):
+        raise LakehouseError(
+            f"{path}: misread is {told!r}; expected columns with lists of types, as {{'price': ['Decimal(8,2)']}}."
+        )
+    return {str(name): kinds for name, kinds in told.items()}
 
 
 def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
@@ -493,6 +521,7 @@ def observe(
     above_batch: int,
     modelled: Set[str] = frozenset(),
     further: Set[str] = frozenset(),
+    ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
 ) -> list[TableSeen]:
     """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
@@ -502,6 +531,7 @@ def observe(
     Args:
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
+        ddl: gets what DDL records say of a table, the newest last.
     """
     rows = spark.table(f"bronze.`{system}`").where("value is not null")
     rows = rows.where((F.col("batch") > above_batch) | F.col("topic").isin(*further) if further else F.col("batch") > above_batch)
@@ -515,9 +545,11 @@ def observe(
         events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(one_by_one)), "false")]
     for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
         of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
+        if topic in one_by_one:
+            of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
         sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
         events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
-    return _tables(events, connector, system, modelled)
+    return _tables(events, connector, system, modelled, ddl)
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
@@ -558,12 +590,16 @@ def _order_of_landing(row: Any) -> Any:
 
 
 def _tables(
-    events: list[tuple[str | None, str, str | None]], connector: str | None, system: str, modelled: Set[str]
+    events: list[tuple[str | None, str, str | None]],
+    connector: str | None,
+    system: str,
+    modelled: Set[str],
+    ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
 ) -> list[TableSeen]:
+    ddl = {} if ddl is None else ddl
     tables: dict[tuple[str, ...], TableSeen] = {}
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
     for topic, text, key in events:
         value = parsed_exactly(text)
@@ -632,7 +668,7 @@ def _type_from_ddl(
     with_ddl = {
         identity: (ddl[identity][-1], rows.get(identity, []))
         for identity, table in tables.items()
-        if identity in ddl and table.connector in ("mysql", "mariadb", "ticdc")  # whose types are known
+        if identity in ddl and table.connector in OF_DDL
     }
     for identity, typed in types_of_ddl(with_ddl).items():
         table = tables[identity]
@@ -666,6 +702,7 @@ def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[s
         table.columns |= _with_zones(table.columns, rows)
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
+        table.kinds = {name: {_mysql_decimal(kind) for kind in kinds} for name, kinds in table.kinds.items()}
     # A key of other names (a router's, say) identifies no row of the table.
     table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
     table.keys = table.message_keys[0] if table.message_keys else table.keys
@@ -763,11 +800,13 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = {}
     if seen.types_from == "schema block":
-        columns = table.columns | _argument(system, declared, models, "columns", dict)
+        columns = _argument(system, declared, models, "columns", dict) or table.columns
         changed = {
             name: kind
             for name, kind in seen.columns.items()
-            if columns.get(name, kind) != kind and not columns[name].startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+            if columns.get(name, kind) not in {kind, *seen.kinds.get(name, ())}
+            and not _says_more(table, name, columns[name], kind)
+            and kind not in table.misread.get(name, [])
         }
     misread = "values of 2^63 and above are read as negative"
     for name, kind in changed.items():
@@ -824,7 +863,8 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
     """An argument that the staging model gives its macro, where its text is plain enough to tell; else an empty one."""
     path = models / "staging" / system / f"{declared.model('staging', system)}.sql"
     text = re.sub(r"(?s)\{#.*?#\}|(?m:^\s*--[^\n]*$)", "", path.read_text(encoding="utf-8")) if path.exists() else ""
-    brackets = r"\[[^\]]*\]" if kind is list else r"\{[^}]*\}"
+    quoted = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+    brackets = rf"\[(?:{quoted}|[^\]'\"])*\]" if kind is list else rf"\{{(?:{quoted}|[^}}'\"])*\}}"
     found = re.search(rf"\b{name}\s*=\s*({brackets})", text)
     with suppress(ValueError, SyntaxError):
         told = ast.literal_eval(found[1]) if found else None

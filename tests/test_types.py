@@ -612,7 +612,11 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
         told = [note for note in lakehouse.scaffold(system).notes if "by an older DDL record" in note]
         assert len(told) == 2 * (system == "altered_at_once"), system
     lakehouse.build_landed("altered_later")
-    lakehouse.land("altered_later", altered(9, 6))
+    ddl, row = altered(9, 6)
+    lakehouse.land("altered_later", [ddl])  # whose rows come with a later run
+    with pytest.raises(LakehouseError, match=r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"):
+        lakehouse.scaffold("altered_later")
+    lakehouse.land("altered_later", [row])
     with pytest.raises(LakehouseError, match=r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"):
         lakehouse.scaffold("altered_later")
 

@@ -615,8 +615,8 @@ from ({{ judged }}) as judged
         {%- if type.encoded and names[at] not in c.source + ['version', 'before', 'after', 'source', 'schema', 'payload', 'parameters', 'items'] -%}
             {#- A text so long is no number, and is not copied to look at it. #}
             {%- do conditions.append(
-                "(octet_length(" ~ type.encoded ~ ") < 400 and " ~ type.encoded ~ " rlike '^(true|[0-9]+)$' and value rlike "
-                ~ literal(_member_pattern(c, names[at]) ~ '[t0-9]') ~ ')'
+                "(octet_length(" ~ type.encoded ~ ") < 400 and " ~ type.encoded ~ " rlike '^(true|-?[0-9]+)$' and value rlike "
+                ~ literal(_member_pattern(c, names[at]) ~ '[t0-9-]') ~ ')'
             ) -%}
         {%- endif -%}
         {%- if type.can_fail -%}
@@ -647,7 +647,7 @@ from ({{ judged }}) as judged
     (instr('-0123456789[{', left({{ text }}, 1)) > 0 and if(
         {{ text }} rlike {{ literal('^' ~ number ~ '$') }},
         value rlike {{ literal(member ~ changed_number) }}
-            and not array_contains(regexp_extract_all(value, {{ literal(member ~ '"?(' ~ number ~ ')') }}, 1), {{ text }}),
+            and not array_contains(regexp_extract_all(value, {{ literal(member ~ '"?(' ~ number ~ ')(?![0-9.eE])') }}, 1), {{ text }}),
         {{ text }} rlike {{ literal('(?s)^' ~ opening ~ '.*?' ~ number) }} and value rlike {{ literal(_member_pattern(c, name, is_cell=true) ~ opening) }}
             and not contains(concat(' ', array_join(regexp_extract_all(regexp_replace(value, {{ literal('\\\\u[0-9a-fA-F]{4}') }}, ''), {{ numbers }}, 0), ' '), ' '),
                              concat(' ', array_join(regexp_extract_all({{ text }}, {{ numbers }}, 0), ' '), ' '))
