@@ -647,14 +647,14 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
 
 def test_what_is_no_whole_json_is_of_no_kind_but_rejected(lakehouse: Lakehouse) -> None:
     """A member that stands twice deep in a column ends the column's row for the parser: what follows looks like the event's own."""
-    lakehouse.land("twice", [created(1, id=1, doc={"a": 1}, status="x", ddl="y")])
-    lakehouse.scaffold("twice")
-    declare(lakehouse, "twice", {"doc": "any"})
+    lakehouse.land("twice_within", [created(1, id=1, doc={"a": 1}, status="x", ddl="y")])
+    lakehouse.scaffold("twice_within")
+    declare(lakehouse, "twice_within", {"doc": "any"})
     broken = [created(at, id=at, doc="<>", **more) for at, more in enumerate(({"status": "BEGIN"}, {"ddl": "drop"}), 2)]
     records = [{**one, "value": str(one["value"]).replace('"<>"', '{"a": {"x": 1, "x": 2}, "b": 3}')} for one in broken]
-    lakehouse.run("twice", records)
-    assert len(lakehouse.rejected("twice")) == 2
-    kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.twice__event_counts group by 1"))
+    lakehouse.run("twice_within", records)
+    assert len(lakehouse.rejected("twice_within")) == 2
+    kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.twice_within__event_counts group by 1"))
     assert kinds == {"change": 1, "rejected": 2}
 
 

@@ -10,6 +10,12 @@
 {%- endmacro %}
 
 
+{#- The names of connectors whose events are read as those of this one; any other name alone. -#}
+{% macro connectors_read_as(name) -%}
+    {{ return(['mysql', 'mariadb'] if name in ('mysql', 'mariadb') else [name]) }}
+{%- endmacro %}
+
+
 {#- Whether a record that no model reads is a heartbeat in a form that is not Debezium's. -#}
 {% macro _is_heartbeat_of_a_vendor() -%}
     {{ _huawei_cdl_is_heartbeat() }} or {{ _cockroachdb_is_resolved(_event_member('resolved')) }}

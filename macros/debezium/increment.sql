@@ -89,7 +89,7 @@
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
-    {%- if keys and source['keys'] is not none and source['keys'] != keys -%}
+    {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
             ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
@@ -278,6 +278,21 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
 {%- endmacro %}
 
 
+{#- dbt reads a line break in a text of its YAML as none, or as another. -#}
+{% macro _without_blanks(names) -%}
+    {%- set found = [] -%}
+    {%- for name in names -%} {%- do found.append(modules.re.sub('\\s', '', name)) -%} {%- endfor -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+
+{#- Whether a text of a model has none of some names. -#}
+{% macro _names_none_of(text, names) -%}
+    {%- for name in names if literal(name) in text or tojson(name) in text -%} {{ return(false) }} {%- endfor -%}
+    {{ return(true) }}
+{%- endmacro %}
+
+
 {#-
     - id: of a staging model,
     - relation: the records that it reads,
@@ -331,9 +346,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- endif -%}
     {%- set routed = bounds_of_run().get(source.routed_by) -%}
     {%- set text = graph.nodes[source.routed_by].raw_code -%}
-    {#- MySQL and MariaDB are read alike. #}
-    {%- set connectors = [] if source.connector in ('', 'mysql', 'mariadb') else [source.connector] -%}
-    {%- for topic in source.topics + connectors if literal(topic) not in text and tojson(topic) not in text -%}
+    {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text, connectors_read_as(topic)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic) ~ ': give both the same topics and connector.'
         ) }}
