@@ -31,19 +31,7 @@ FLATTENED_METADATA = {
     *("op", "ts_ms", "ts_us", "ts_ns", "version", "connector", "name", "db", "schema", "table", "collection", "keyspace", "shard"),
     *("snapshot", "sequence", "lsn", "xmin", "txId", "txSeq", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no"),
     *("file", "pos", "row", "server_id", "gtid", "thread", "query", "rs_id", "ssn", "redo_thread", "user_name", "ord", "h"),
-    *(
-        "wallTime",
-        "vgtid",
-        "rs",
-        "start_scn",
-        "commit_ts_ms",
-        "lcr_position",
-        "row_id",
-        "redo_sql",
-        "ts_sec",
-        "commit_time",
-        "stmt_id",
-    ),
+    *("wallTime", "vgtid", "rs", "start_scn", "commit_ts_ms", "lcr_position", "row_id", "redo_sql", "ts_sec", "commit_time"),
 }
 FLATTENED_TRANSACTION = {"transaction_id", "transaction_total_order", "transaction_data_collection_order"}
 

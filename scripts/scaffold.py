@@ -804,7 +804,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         changed = {
             name: kind
             for name, kind in seen.columns.items()
-            if columns.get(name, kind) not in {kind, *seen.kinds.get(name, ())}
+            if columns.get(name, kind) != kind
             and not _says_more(table, name, columns[name], kind)
             and kind not in table.misread.get(name, [])
         }
@@ -867,9 +867,8 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
     brackets = rf"\[(?:{quoted}|[^\]'\"])*\]" if kind is list else rf"\{{(?:{quoted}|[^}}'\"])*\}}"
     found = re.search(rf"\b{name}\s*=\s*({brackets})", text)
     with suppress(ValueError, SyntaxError):
-        told = ast.literal_eval(found[1]) if found else None
-        texts = [*told, *(told.values() if isinstance(told, dict) else ())] if isinstance(told, kind) else [None]  # type: ignore
-        if all(isinstance(one, str) for one in texts):
+        told: Any = ast.literal_eval(found[1]) if found else kind()
+        if all(isinstance(one, str) for one in (*told, *(told.values() if kind is dict else ()))):
             return told
     return kind()
 

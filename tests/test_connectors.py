@@ -310,6 +310,34 @@ def test_rows_that_pass_keys_on_in_one_transaction_are_there(lakehouse: Lakehous
         ], connector  # fmt: skip
 
 
+def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lakehouse) -> None:
+    """In a cell, too, a number that a text column gets is printed anew; a tuple in a key is no list that grew."""
+    names = {"db": "NULL", "keyspace": "ks", "table": "cells"}
+    events = History("cells", "cassandra", names, cells=True)
+    rows = [("n/a", "1.10"), ("[1. Note]", "2.20"), ("12.50 kg", "3.30"), ("n/a", 12345678901234567890.12), ("n/a", 4.5)]
+    for at, (note, price) in enumerate(rows):
+        row = {"id": [1, at], "note": note, "price": price}
+        events.add("u" if at else "c", at, after=row, key={"id": {"value": row["id"]}}, source={"ts_us": 1000 + at})
+    records = [
+        {**one, "value": one["value"].replace("1.2345678901234567e+19", "12345678901234567890.12")} for one in events.records
+    ]
+    assert "12345678901234567890.12" in records[3]["value"]
+    kinds = {"id": "any", "note": "string", "price": "DecimalText(30,2)"}
+    lakehouse.land("in_cells", records)
+    lakehouse.scaffold("in_cells")
+    staging = lakehouse.project / "models" / "staging" / "in_cells" / "stg_in_cells__cells.sql"
+    text = re.sub(r"'(id|price|note)': '[^']+'", lambda found: f"'{found[1]}': '{kinds[found[1]]}'", staging.read_text())
+    staging.write_text(text)
+    lakehouse.build_landed("in_cells")
+    assert lakehouse.sql("select id, note, cast(price as string) from in_cells.cells order by id") == [
+        ("[1,0]", "n/a", "1.10"),
+        ("[1,1]", "[1. Note]", "2.20"),
+        ("[1,2]", "12.50 kg", "3.30"),
+        ("[1,4]", "n/a", "4.50"),
+    ]
+    assert lakehouse.rejected("in_cells") == [("src.cells/0/3", "value_not_exact: price")]
+
+
 def test_types_of_cockroachdb_are_read_as_it_writes_them(lakehouse: Lakehouse) -> None:
     numbers = {"precision": "20", "scale": "2"}
     fields: list[dict[str, Any]] = [

@@ -158,6 +158,8 @@ def test_events_of_mysql_without_a_position_have_the_order_of_the_topic() -> Sto
     assert rows == [{"id": 1, "note": "c"}]
     rows = yield [unplaced(updated(15, id=1, note="late"))]
     assert rows == [{"id": 1, "note": "c"}]
+    rows = yield [unplaced(updated(40, id=1, note="d"), pos="")]
+    assert rows == [{"id": 1, "note": "d"}]
 
 
 @story

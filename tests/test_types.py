@@ -660,9 +660,11 @@ def test_what_is_no_whole_json_is_of_no_kind_but_rejected(lakehouse: Lakehouse) 
 
 def test_columns_that_no_value_tells_of_are_named_and_values_that_look_otherwise_later(lakehouse: Lakehouse) -> None:
     told = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": 6}]
+    told.append({"name": "price", "typeName": "DECIMAL", "length": 8, "scale": 0})
     change = {"type": "CREATE", "id": '"shop"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": told}}
     ddl = {"source": {"connector": "mysql", "db": "shop"}, "databaseName": "shop", "ddl": "CREATE", "tableChanges": [change]}
-    first, later = event("c", 1, {"id": 1, "at": None}), event("c", 2, {"id": 2, "at": SECOND * 1000})
+    first = event("c", 1, {"id": 1, "at": None, "price": None})
+    later = event("c", 2, {"id": 2, "at": SECOND * 1000, "price": "1234"})
     for record in (first, later):
         record["value"] = record["value"].replace('"postgresql"', '"mysql"')
 
@@ -671,4 +673,5 @@ def test_columns_that_no_value_tells_of_are_named_and_values_that_look_otherwise
     assert any("time.precision.mode, on which the types of at depend" in note for note in notes), notes
     lakehouse.land("doubtful", [later])
     notes = lakehouse.scaffold("doubtful").notes
-    assert any("column at is declared MicroTimestamp, and new values do not look so" in note for note in notes), notes
+    for name, kind in {"at": "MicroTimestamp", "price": "Decimal(8,0)"}.items():
+        assert any(f"column {name} is declared {kind}, and new values do not look so" in note for note in notes), notes
