@@ -622,7 +622,8 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
 
 
 def test_types_that_hold_what_several_events_have(project: Path) -> None:
-    from scripts.schema import column_type, columns_of_values, is_misread, wider_type
+    from scripts.scaffold import Declared, _check_types
+    from scripts.schema import TableSeen, column_type, columns_of_values, is_misread, wider_type
 
     assert wider_type("Decimal(8,2)", "Decimal(12,2)") == wider_type("Decimal(12,2)", "Decimal(8,2)") == "Decimal(12,2)"
     assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
@@ -635,6 +636,20 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     exact_or_rejected += [("Timestamp", "int64"), ("Decimal(8,2)", "string")]  # what stands in the event
     assert [pair for pair in misread if not is_misread(*pair)] == []
     assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
+
+    declared = Declared("orders", TableSeen("oracle", ("S", "ORDERS"), columns={"id": "Decimal(8,2)", "n": "bytes"}, keys=["id"]))
+    declared.table.misread = {name: ["Decimal(8,3)", "string"] for name in ("id", "n")}
+    seen = TableSeen("oracle", ("S", "ORDERS"), kinds={"id": {"Decimal(8,2)", "Decimal(9,2)"}, "n": {"bytes", "string"}})
+    _check_types("retyped_key", seen, declared, project / "models")
+    seen.kinds["id"].add("Decimal(8,3)")  # rows would stay under keys that were misread
+    with pytest.raises(LakehouseError, match="column id is declared .*It is part of the key"):
+        _check_types("retyped_key", seen, declared, project / "models")
+    declared.table.misread = {}
+    seen.kinds.pop("id")
+    with pytest.raises(
+        LakehouseError, match=r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}"
+    ):
+        _check_types("retyped_key", seen, declared, project / "models")
 
     long = 2**53 + 1
     assert columns_of_values([{"a": long, "b": long, "c": 1}, {"a": 0.5, "b": 7, "c": 0.5}]) == {
