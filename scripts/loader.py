@@ -11,11 +11,13 @@ deleted from bronze, or taken back, the ledger alone knows.
 import glob
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -231,9 +233,9 @@ class _Gathering:
 def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """The files that a path, a folder or a glob pattern names, each once, sorted.
 
-    Of a folder these are all files below it, also in folders that it links to. Files and folders below it that begin with `.`
-    or `_` are left out: half-written files and markers of the programs that write folders (`.part`, `_SUCCESS`, `_temporary/`). A
-    path or a pattern names such a file, too.
+    Of a folder, also of one that a pattern matches, these are all files below it, also in folders that it links to. Files and
+    folders below it that begin with `.` or `_` are left out: half-written files and markers of the programs that write folders
+    (`.part`, `_SUCCESS`, `_temporary/`). A path or a pattern names such a file, too.
 
     Args:
         say: called with a line about files that are left out.
@@ -251,13 +253,21 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
         found = []
         for match in map(Path, glob.glob(events, recursive=True)):
             _refuse_broken_link(match)
-            found += [match] if match.is_file() else []
+            if match.is_dir():
+                hidden_parts = [part for part in match.parts if part.startswith((".", "_"))]
+                is_hidden = any(
+                    not any(named[0] == part[0] and fnmatch(part, named) for named in path.parts) for part in hidden_parts
+                )
+                below, left_out = ([], [match]) if is_hidden else _files_below(match)
+                found, hidden = found + below, hidden + left_out
+            elif match.is_file():
+                found.append(match)
     if not found:
         what = "the folder holds no files" if path.is_dir() else "there is no such file, folder or match"
         what += f" but {len(hidden)} whose names begin with . or _" if hidden else ""
         raise LakehouseError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
-    if hidden:
-        say(f"{events}: {len(hidden)} files or folders skipped, as their names begin with . or _")
+    if set(hidden) - set(found):
+        say(f"{events}: {len(set(hidden) - set(found))} files or folders skipped, as their names begin with . or _")
     files = sorted({file.resolve() for file in found})
     for file in files:
         try:
@@ -306,7 +316,7 @@ def land_files(spark: SparkSession, system: str, files: list[Path], say: Callabl
         LakehouseError: a file is unreadable, or another loader kept winning.
     """
 
-    def chunks(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
+    def chunks(ledger: _Ledger, landed: Landed) -> Iterator[_Chunk]:
         return _read_ahead(_chunks(files, ledger, landed))
 
     return _land(spark, system, chunks, _commit, say, {str(file) for file in files})
@@ -334,8 +344,8 @@ def land_topics(
 
     warned = set[str]()
 
-    def spans(ledger: dict[str, Taken], landed: Landed) -> Iterator[_Span]:
-        found = _spans(spark, system, topics, ledger, landed)
+    def spans(ledger: _Ledger, landed: Landed) -> Iterator[_Span]:
+        found = _spans(spark, system, topics, ledger.files, landed)
         while True:
             span = next(found, None)
             for told in landed.lost:
@@ -378,20 +388,24 @@ def _land(
         try:
             snapshot, batch, given = _table_state(spark, table)
             ledger, newest, given = _read_ledger(spark, system, snapshot, batch, given, files, landed)
+            last = ledger.last
             seen: dict[str, Taken] = {}  # files of which nothing was new
             for chunk in chunks(ledger, landed):
                 is_new = commit(spark, table, chunk, given + 1, snapshot, newest, landed)
+                if isinstance(chunk, _Span) and not chunk.offsets:
+                    _write_ledger(spark, system, last, chunk.taken, None)
+                    continue
                 seen.update(chunk.taken)
                 if not is_new:
                     continue
-                given += 1
+                last = given = given + 1
                 snapshot = _snapshot_of(spark, table, given)  # were the table rolled back meanwhile, the next commit would fail
                 landed.batches.append(given)
                 say(f"{system}: {landed.records:,} records landed")
                 _write_ledger(spark, system, given, seen, newest)
                 seen = {}
             if seen:
-                _write_ledger(spark, system, given, seen, None)
+                _write_ledger(spark, system, last, seen, None)
         except (_OtherLoader, RecordsGoneError) as error:
             refused = error
             continue
@@ -447,10 +461,19 @@ def _snapshot_of(spark: SparkSession, table: str, batch: int) -> int | None:
     return rows[0].snapshot_id if rows else None
 
 
+@dataclass(frozen=True)
+class _Ledger:
+    """What has landed of files and partitions."""
+
+    files: dict[str, Taken]  # by name, as it stood when it was looked at last
+    contents: dict[str, tuple[str, Taken]]  # digest of a file that was taken as a whole → one that had it, and how far that is
+    last: int  # the greatest batch that was not taken back, of which rows are where nothing is new
+
+
 def _read_ledger(
     spark: SparkSession, system: str, snapshot: int | None, batch: int, given: int, wanted: Set[str], told: Landed
-) -> tuple[dict[str, Taken], dict[Place, int], int]:
-    """What has landed: how far each file is taken, the highest offset of each partition, and the greatest number that was given.
+) -> tuple[_Ledger, dict[Place, int], int]:
+    """What has landed, the highest offset of each partition, and the greatest number that was given.
 
     `snapshot` is that of bronze, `batch` the greatest in it, `given` the greatest of all its snapshots. Where a loader died, only
     the files that are wanted now are looked at again. Numbers of batches that were taken back or deleted from bronze are not given
@@ -459,37 +482,48 @@ def _read_ledger(
     Raises:
         _OtherLoader: more has landed since bronze was looked at.
     """
-    files: dict[str, Taken] = {}
-    newest: dict[Place, int] = {}
-    at: dict[str, tuple[int, str, int]] = {}
-    known = {0}
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
-    columns = "file, bytes, lines, digest, file_digest, batch, offsets is not null as is_commit"
-    rows = spark.sql(f"select {columns} from {ledger}").collect()
-    given = max([batch, given, *(row.batch for row in rows)])
-    forgotten = {number for row in rows if not row.file for number in range(row.bytes + 1, row.batch + 1)}
-    if batch in forgotten:  # they were put back
+    rows = _ledger_rows(spark, ledger, batch)
+    given = max([batch, given, *(row.newest.batch for row in rows)])
+    back = [(row.newest.bytes, row.newest.batch) for row in rows if not row.file]  # after which batch, and up to which
+    if any(after < batch <= last for after, last in back):  # they were put back
         with _conflicts():
             spark.sql(f"delete from {ledger} where file = '' and bytes < {batch} and batch >= {batch}")
-        forgotten = set()
-    if given > batch and given not in forgotten:
+        back = []
+    numbers = {given, *(row.newest.batch for row in rows if row.file), *(row.last_commit for row in rows)}
+    above = {number for number in numbers if number > batch and not any(after < number <= last for after, last in back)}
+    if above:
         if _table_state(spark, table)[1] > batch:
             raise _OtherLoader
-        if _was_taken_back(spark, table, snapshot, given):
+        if _was_taken_back(spark, table, snapshot, max(above)):
             told.notes.append(_forget(spark, system, batch, given))
-            rows = [row for row in rows if row.batch <= batch]
-    rows = [row for row in rows if row.file]
+            back.append((batch, given))
+    # A loader that was stopped for long may have written its row after another one noted that its batch was taken back.
+    is_back = any(after < given <= last for after, last in back)
+    conditions = " and ".join(["file <> ''", *(f"batch not between {after + 1} and {last}" for after, last in back)])
+    rows = _ledger_rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
+    missing: set[int] = set()
+    expected = set(range(1, batch + 1)).difference(*(range(after + 1, last + 1) for after, last in back))
+    if (rows[0].commits if rows else 0) != len(expected):  # a loader died between its two commits, or is between them now
+        noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
+        missing = expected - {row.batch for row in noted}
+        # After that: what is noted in between is looked for once too often, never too little.
+        rows = _ledger_rows(spark, ledger, batch, conditions)
+    files: dict[str, Taken] = {}
+    contents: dict[str, tuple[str, Taken]] = {}
+    at: dict[str, tuple[int, str, int]] = {}
+    newest: dict[Place, int] = {}
     for row in rows:
-        order = row.batch, row.file_digest.partition(" ")[2], row.bytes
+        taken = Taken(row.newest.bytes, row.newest.lines, row.newest.digest, row.newest.file_digest)
+        order = row.newest.batch, row.newest.times, row.newest.bytes
         if order > at.get(row.file, (-1, "", -1)):
-            at[row.file] = order
-            files[row.file] = Taken(row.bytes, row.lines, row.digest, row.file_digest)
-        if row.is_commit:
-            known.add(row.batch)
-    for row in spark.sql(f"select inline(offsets) from {ledger} where batch = {max(known)}").collect():
+            at[row.file], files[row.file] = order, taken
+        if row.content:
+            contents[row.content] = row.file, taken
+    last_commit = max((row.last_commit for row in rows), default=0)
+    for row in spark.sql(f"select inline(offsets) from {ledger} where batch = {last_commit}").collect():
         newest[row.topic, row.partition] = row.offset
-    missing = set(range(1, batch + 1)) - known - forgotten
-    if missing:  # a loader died between its two commits, or is between them now
+    if missing:
         landed = spark.table(table).where(F.col("batch").isin(*missing))
         place = "batch", F.col("line").alias("lines"), F.col("line_end").alias("bytes")
         coordinates = "topic", "partition", "offset", F.unix_millis("timestamp").alias("timestamp")
@@ -505,7 +539,30 @@ def _read_ledger(
             name = f"{KAFKA}{row.topic}/{row.partition}"
             if row.last.batch > at.get(name, (0, "", 0))[0]:
                 files[name] = Taken(row.last.offset + 1)
-    return files, newest, given
+    return _Ledger(files, contents, batch if is_back else given), newest, given
+
+
+def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
+    """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
+
+    Beside it how many of the batches up to `batch` are noted (`commits`, the same in each row), and the greatest that is, of each. In
+    time a ledger has a row for each partition and batch.
+    """
+    times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
+    rows: list[Row] = spark.sql(
+        f"""
+        select
+            file,
+            substring_index(file_digest, ' ', 1) as content,
+            max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
+            (select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}) as commits,
+            max(if(offsets is not null, batch, 0)) as last_commit
+        from {ledger}
+        where {condition}
+        group by file, content, if(file = '', batch, 0)
+        """
+    ).collect()
+    return rows
 
 
 def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
@@ -555,9 +612,21 @@ def _recovered(file: str, entry: Row) -> Taken:
     seen = text_hash(path, entry.bytes) if path.exists() else None
     if seen:
         there = next((record for record in read_records(path, Taken()) if record.line >= entry.lines), None)
-        if there and there.end == entry.bytes and all(getattr(there, name) == entry[name] for name in RECOVERED_BY):
+        is_the_same = there and all(getattr(there, name) == entry[name] for name in RECOVERED_BY)
+        if there and is_the_same and (there.end == entry.bytes or _ends_now(path, seen, entry.bytes, there.end)):
             return replace(taken, digest=seen.hexdigest())
     return taken
+
+
+def _ends_now(path: Path, seen: Any, end: int, now: int) -> bool:
+    """Whether a line that had no line break, and ended at `end`, has got nothing but that since."""
+    found = text_hash(path, now) if 0 < now - end <= 2 else None
+    for line_break in (b"\n", b"\r\n"):
+        expected = seen.copy()
+        expected.update(line_break)
+        if found and found.digest() == expected.digest():
+            return True
+    return False
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
@@ -569,24 +638,41 @@ def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
             yield chunk
 
 
-def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iterator[_Chunk]:
+def _state(path: Path) -> tuple[int, ...] | None:
+    """By which a file that was put in its place, cut or written to meanwhile is told from the one that was looked at."""
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
+def _chunks(files: list[Path], ledger: _Ledger, landed: Landed) -> Iterator[_Chunk]:
     """The new records of the files in pieces of about `CHUNK_BYTES`, without repeating what the ledger has."""
-    known = {taken.whole.partition(" ")[0]: (file, taken) for file, taken in ledger.items() if taken.whole}
+    contents = dict(ledger.contents)
     chunk = _Gathering()
     for path in files:
         name = str(path)
-        taken = ledger.get(name, Taken())
+        taken = ledger.files.get(name, Taken())
         if not path.stat().st_size:
             landed.notes.append(f"{path}: the file is empty")
             continue
         now = times(path)
         if is_unchanged(taken.whole, now):
             continue
+        state = _state(path)
         digest = file_digest(path)
         whole = described(digest, now)
         if taken.whole.partition(" ")[0] == digest:
             if whole != taken.whole:  # its times are others
                 chunk.taken[name] = replace(taken, whole=whole)
+            continue
+        if digest in contents:
+            original, as_taken = contents[digest]
+            landed.notes.append(
+                f"{path}: same content as {original}{' had' if original == name else ''}, which has landed; skipped"
+            )
+            chunk.taken[name] = replace(as_taken, whole=whole)  # for when the other one grows or goes
             continue
         text = hashlib.sha256()
         if taken.bytes:
@@ -596,11 +682,6 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
             else:
                 landed.notes.append(f"{path}: the file was replaced since it was landed; all of it is landed again")
                 taken = Taken()
-        if not taken.bytes and digest in known:
-            original, as_taken = known[digest]
-            landed.notes.append(f"{path}: same content as {original}, which has landed; skipped")
-            chunk.taken[name] = replace(as_taken, whole=whole)  # for when the other one grows or goes
-            continue
         last, rest = None, Rest()
         for record in read_records(path, taken, text, rest):
             if chunk.size >= CHUNK_BYTES:  # and there is more: no chunk is empty
@@ -613,9 +694,13 @@ def _chunks(files: list[Path], ledger: dict[str, Taken], landed: Landed) -> Iter
         if last is None and not taken.bytes:
             landed.notes.append(f"{path}: no complete line yet")
             continue
+        if _state(path) != state:
+            whole = ""  # of another content than was read: a file that is rotated is cut while it is read
         # Where there is no record, all that it has was taken by a run that died, or what came is not complete.
         as_taken = Taken(last.end, last.line, text.hexdigest(), whole) if last else replace(taken, whole=whole)
-        chunk.taken[name], known[digest] = as_taken, (name, as_taken)
+        chunk.taken[name] = as_taken
+        if whole:
+            contents[digest] = name, as_taken
         if rest.bytes:
             landed.notes.append(f"{path}: {rest.bytes} bytes at the end are no complete record yet")
     if chunk.taken:
@@ -797,7 +882,10 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
     known = {name: entry for name, entry in ledger.items() if name.startswith(KAFKA)}
     # Where a partition begins is known with the first span: should this run stop then, the next takes nothing before it for lost.
     starts = {f"{KAFKA}{topic}/{partition}": start for (topic, partition), (start, _) in todo.items()}
-    taken |= {name: Taken(start) for name, start in starts.items() if start and name not in known and name not in taken}
+    begun = {name: Taken(start) for name, start in starts.items() if start and name not in known and name not in taken}
+    if begun:
+        yield _Span({}, begun)
+        known |= begun
     span: Offsets = {}
     left = CHUNK_OFFSETS
     for (topic, partition), (start, end) in todo.items():
@@ -922,6 +1010,11 @@ def _write_ledger(spark: SparkSession, system: str, batch: int, taken: dict[str,
     if newest is not None:
         offsets[0] = [(*place, offset) for place, offset in newest.items()]
     entries = zip(taken.items(), offsets, strict=True)
-    rows = [(file, to.bytes, to.lines, to.digest, to.whole, batch, highest) for (file, to), highest in entries]
+    # A partition has no times: of two rows of one batch the later one counts, also where it is of fewer offsets.
+    of_partition = f" {time.time_ns():020}" if newest is None else ""
+    rows = [
+        (file, to.bytes, to.lines, to.digest, of_partition if file.startswith(KAFKA) else to.whole, batch, highest)
+        for (file, to), highest in entries
+    ]
     frame = spark.createDataFrame(pa.Table.from_batches([_arrow_batch(rows, LEDGER_SCHEMA)]))
     frame.writeTo(f"bronze.`{system}__files`").append()

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import random
+import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -477,6 +479,75 @@ def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(
     assert batches(lakehouse, "rivals") == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_file_that_is_cut_while_it_is_read_hides_no_copy_of_it(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log is rotated: what it was is no file that has landed, though a digest was taken of the same content."""
+    path, rotated = tmp_path / "x.jsonl", tmp_path / "x.jsonl.1"
+    lines = [json.dumps({"bare": number}) for number in range(4)]
+    path.write_text(text(*lines))
+    from scripts.records import read_records as read
+
+    def read_what_is_cut(*arguments: Any) -> Iterator[Any]:
+        for number, record in enumerate(read(*arguments)):
+            yield record
+            if number == 1:
+                path.rename(rotated)
+                path.write_text("")
+                return
+
+    monkeypatch.setattr(loader, "read_records", read_what_is_cut)
+    assert land(lakehouse, "rotated", path).records == 2
+    monkeypatch.undo()
+    land(lakehouse, "rotated", tmp_path)
+    assert set(bronze(lakehouse, "rotated", "value")) == set(lines)
+    assert land(lakehouse, "rotated", rotated) == loader.Landed()
+
+
+def test_content_that_has_landed_is_known_under_any_name_also_when_its_file_has_another_one_now(
+    lakehouse: Lakehouse, tmp_path: Path
+) -> None:
+    path, archived = tmp_path / "latest.jsonl", tmp_path / "archive" / "1.jsonl"
+    archived.parent.mkdir()
+    first, second = (text(*({"bare": [state, number]} for number in range(2))) for state in (1, 2))
+    for content in (first, second):
+        path.write_text(content)
+        assert land(lakehouse, "latest", path).records == 2
+    for later in (archived, path):
+        later.write_text(first)
+        landed = land(lakehouse, "latest", tmp_path / "*")  # of a folder that a pattern matches, all that is below
+        assert landed.records == 0 and all("same content as" in note for note in landed.notes) and landed.notes
+    with path.open("a") as file:
+        file.write(text({"bare": [1, 2]}))
+    assert land(lakehouse, "latest", tmp_path / "*").records == 1
+    assert len(bronze(lakehouse, "latest", "value")) == 5
+
+
+def test_what_a_loader_notes_late_of_a_batch_that_was_taken_back_does_not_count(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It committed, bronze was rolled back, another loader came, and only then it wrote its row."""
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(text({"bare": 1}))
+    assert land(lakehouse, "late_row", path).records == 1
+    other.write_text(text({"bare": 2}))
+    write = loader._write_ledger
+    waiting: list[Any] = []
+
+    def write_late(*arguments: Any) -> None:
+        (write if waiting else lambda *given: waiting.append(given))(*arguments)
+
+    monkeypatch.setattr(loader, "_write_ledger", write_late)
+    assert land(lakehouse, "late_row", other).records == 1
+    (first,) = lakehouse.sql("select snapshot_id from bronze.late_row.snapshots where summary['cdc-batch'] = '1'")
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.late_row', {first[0]})")
+    path.write_text(text({"bare": 1}, {"bare": 3}))
+    land(lakehouse, "late_row", path)
+    write(*waiting[0])
+    land(lakehouse, "late_row", other)
+    assert bronze(lakehouse, "late_row", "value") == [json.dumps({"bare": number}) for number in (1, 2, 3)]
+
+
 def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -534,6 +605,12 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
 
     def deletes(offset: int) -> str:
         return text(*({"topic": "t", "offset": offset + n, "key": "k", "value": None} for n in range(3)))
+
+    path = tmp_path / "open.jsonl"
+    path.write_text('{"n":1000}\n{"n":1001}')
+    landing_dies()
+    path.write_text('{"n":1000}\n{"n":1001}\r\n{"n":1002}\n')  # the last line has got its line break since
+    assert land(lakehouse, "died", path) == loader.Landed(1, batches=[batches(lakehouse, "died")[-1]])
 
     path = tmp_path / "newest.jsonl"
     path.write_text(deletes(100))
@@ -1069,7 +1146,8 @@ def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:
         record.update(value=json.dumps(value), topic="elsewhere")
     done = lakehouse.run("nameless", [created(10, id=1), *nameless])
 
-    assert "2 records of topic elsewhere: no table's events; they stay in bronze" in done.notes
+    (note,) = [note for note in done.notes if "elsewhere" in note]
+    assert re.fullmatch(r"2 records of topic elsewhere: no table's events, for instance .*[.]jsonl:2; they stay in bronze", note)
     assert lakehouse.rows("nameless.orders") == [{"id": 1}]
 
     mysql = created(30, id=4)

@@ -299,13 +299,17 @@ def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lak
     assert (landed.records, landed.notes) == (7, [])
 
     broker.do("delete", "partitions.public.new")
+    (note,) = lakehouse.land("partitions", topics(broker, "partitions.*")).notes
+    assert note.startswith("partitions.public.new/0 is there no more")
+    assert lakehouse.land("partitions", topics(broker, "partitions.*")) == loader.Landed()  # told once, though nothing has landed
+
     broker.do("delete", topic)
     broker.create(topic)
     broker.produce(of("partitions", created(40, id=40)))
     landed = lakehouse.land("partitions", topics(broker, "partitions.*"))
     assert landed.records == 1
     gone = sorted(note.split(" ")[0] for note in landed.notes if "there no more" in note)
-    assert gone == ["partitions.public.new/0", f"{topic}/1", f"{topic}/2"]
+    assert gone == [f"{topic}/1", f"{topic}/2"]
     assert lakehouse.land("partitions", topics(broker, "partitions.*")).notes == []
 
 
@@ -356,6 +360,28 @@ def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
     landed = lakehouse.land("stopped", topics(broker, "stopped.*"))
     assert landed.lost == []
     assert lakehouse.sql("select count(*), count(distinct partition, offset) from bronze.stopped") == [(10, 10)]
+
+
+def test_a_first_landing_that_dies_after_its_commit_takes_nothing_for_lost_that_was_gone_before(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "died_first.public.orders"
+    broker.create(topic, partitions=2)
+    records = of("died_first", *(created(10 + n, id=n) for n in range(4)))
+    broker.produce([{**record, "partition": n % 2} for n, record in enumerate(records)])
+    broker.do("delete_records", topic, partition=1, before=2)  # all that it had
+    write = loader._write
+
+    def write_and_die(*arguments: Any) -> None:
+        write(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loader, "_write", write_and_die)
+        lakehouse.land("died_first", topics(broker, "died_first.*"))
+    landed = lakehouse.land("died_first", topics(broker, "died_first.*"))
+    assert (landed.records, landed.lost) == (0, [])
+    assert lakehouse.sql("select count(*) from bronze.died_first") == [(2,)]
 
 
 def test_records_deleted_while_they_are_read_are_told(
