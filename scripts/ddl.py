@@ -129,6 +129,27 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
     return found
 
 
+def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str]) -> dict[str, str]:
+    """Columns that a newer DDL record has changed so that values may be misread as what is declared, and the type they have now.
+
+    Where several modes of the connector give what is declared, of all columns of the older record, it is the first of them.
+    """
+    before, now = _columns(older, []), _columns(newer, [])
+    modes: dict[str, list[str]] = {}
+    for name, column in before.items():
+        fit = [mode for mode, kind in column.types.items() if kind == declared.get(name)]
+        if fit:  # not of a type that somebody chose
+            modes[column.setting] = [mode for mode in modes.get(column.setting, fit) if mode in fit] if column.setting else fit
+    found = {}
+    for name in (name for name in declared if name in before and name in now):
+        then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
+        if mode is not None and before[name].types[mode] == declared[name]:
+            kind = then.get(mode, next(iter(then.values())))
+            if is_misread(kind, declared[name]):
+                found[name] = kind
+    return found
+
+
 def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
     typed = Typed({})
     for name, column in columns.items():

@@ -26,12 +26,30 @@ ROW_OPERATIONS = {"c", "r", "u", "d"}
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
 NOTIFICATION = {"id", "aggregate_type", "type", "additional_data"}
 RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
-# Members that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its prefix.
+# Members of an event that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its prefix.
 FLATTENED_METADATA = {
     *("op", "ts_ms", "ts_us", "ts_ns", "version", "connector", "name", "db", "schema", "table", "collection", "keyspace", "shard"),
     *("snapshot", "sequence", "lsn", "xmin", "txId", "txSeq", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no"),
-    *("file", "pos", "row", "server_id", "gtid", "thread", "query", "rs_id", "ssn", "redo_thread", "user_name", "ord", "h"),
-    *("wallTime", "vgtid", "rs", "start_scn", "commit_ts_ms", "lcr_position", "row_id", "redo_sql", "ts_sec", "commit_time"),
+    *("file", "pos", "row", "server_id", "gtid", "thread", "query"),
+}
+# Those that could be columns of a table as well: they are metadata where `__` or `source_` stands before them.
+SOURCE_METADATA = {
+    *(
+        "rs_id",
+        "ssn",
+        "redo_thread",
+        "user_name",
+        "ord",
+        "h",
+        "wallTime",
+        "vgtid",
+        "rs",
+        "start_scn",
+        "start_ts_ms",
+        "commit_ts_ms",
+    ),
+    *("lcr_position", "row_id", "redo_sql", "ts_sec", "commit_time", "begin_lsn", "lsid", "txnNumber", "cluster", "cluster_id"),
+    *("commit_ts", "resolved_ts", "ts_hlc", "origin", "tord", "stxnid", "initsync"),
 }
 FLATTENED_TRANSACTION = {"transaction_id", "transaction_total_order", "transaction_data_collection_order"}
 
@@ -180,7 +198,7 @@ def _with_prefix(payload: Payload) -> str:
     """`flattened`, or `flattened(<prefix>)` where the metadata of a row have another prefix than Debezium's own."""
     for name, value in payload.items():
         prefix = name.removesuffix("op")
-        if prefix in ("", "__", name) or prefix[-1].isalnum() or value not in ROW_OPERATIONS:
+        if prefix in ("", "__", name) or prefix[-1].isalnum() or not isinstance(value, str) or value not in ROW_OPERATIONS:
             continue
         metadata = [other for other in payload if _is_metadata(other, f"flattened({prefix})")]
         if "__deleted" in metadata and len(metadata) > 2:
@@ -192,7 +210,8 @@ def _is_metadata(name: str, connector: str) -> bool:
     prefix = connector[len("flattened(") : -1] or "__"
     rest = name.removeprefix(prefix)
     of_source = rest.removeprefix("source_")
-    return name == "__deleted" or rest != name and (of_source in FLATTENED_METADATA or rest in FLATTENED_TRANSACTION)
+    is_of_source = of_source in FLATTENED_METADATA or (of_source != rest or prefix == "__") and of_source in SOURCE_METADATA
+    return name == "__deleted" or rest != name and (is_of_source or rest in FLATTENED_TRANSACTION)
 
 
 @dataclass(frozen=True)

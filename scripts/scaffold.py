@@ -20,11 +20,12 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
+from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl, written_otherwise
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
 from scripts.schema import (
+    ARRAY,
     DOCUMENT,
     SHARD,
     TableSeen,
@@ -38,6 +39,7 @@ from scripts.schema import (
 from scripts.spark import PROJECT
 
 SAMPLE_ROWS = 5000
+DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
@@ -124,13 +126,13 @@ def scaffold(
     ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     seen = observe(spark, system, connector, above_batch, modelled, refused, ddl)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
+    changed = _changed_by_ddl(spark, system, known, ddl, above_batch, models)
     for table in seen:
-        _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models)
-    for identity in ddl.keys() & known.keys() - {table.identity for table in seen}:  # whose rows are still to come
-        of_ddl = TableSeen(known[identity].table.connector, identity)
-        if of_ddl.connector in OF_DDL:
-            of_ddl.possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
-            _check_types(system, of_ddl, known[identity], models)
+        _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {}))
+    for identity in changed.keys() - {table.identity for table in seen}:  # whose rows are still to come
+        possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
+        of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
+        _check_types(system, of_ddl, known[identity], models, changed[identity])
     for table in seen:
         wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
@@ -185,7 +187,14 @@ def scaffold(
     return done
 
 
-def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], models: Path) -> None:
+def _check_same_table(
+    system: str,
+    seen: TableSeen,
+    declared: "Declared | None",
+    wanted: list[str],
+    models: Path,
+    changed: dict[str, str],
+) -> None:
     """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
 
     Under a narrower key two rows of the source would become one, in silence.
@@ -196,7 +205,7 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"{declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector (CONNECTOR)."
         )
     if declared:
-        _check_types(system, seen, declared, models)
+        _check_types(system, seen, declared, models, changed)
     if wanted or not seen.message_keys or (declared and not declared.table.keys):
         return
     known = declared.table.message_keys if declared else seen.message_keys[:1]
@@ -207,6 +216,56 @@ def _check_same_table(system: str, seen: TableSeen, declared: "Declared | None",
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
             f"instance KEYS={_key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
         )
+
+
+def _changed_by_ddl(
+    spark: SparkSession,
+    system: str,
+    known: "dict[tuple[str, ...], Declared]",
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+    above_batch: int,
+    models: Path,
+) -> dict[tuple[str, ...], dict[str, str]]:
+    """Of tables that have models, columns that new DDL records write in another way than declared, and the type they have now."""
+    todo = {identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL}
+    if not todo:
+        return {}
+    before: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
+    rows = spark.table(f"bronze.`{system}`").where(F.col("topic").isin(*topics) & (F.col("batch") <= above_batch))
+    rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
+    rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
+    for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect()):
+        value = parsed(row.value)
+        payload = value.get("payload", value) if isinstance(value, dict) else None
+        changes = payload.get("tableChanges") if isinstance(payload, dict) else None
+        for change in changes if isinstance(changes, list) else []:
+            _note_ddl(change, before, row.topic, todo.keys())
+    changed: dict[tuple[str, ...], dict[str, str]] = {}
+    for identity, declared in todo.items():
+        columns = _argument(system, declared, models, "columns", dict) or declared.table.columns
+        changed[identity] = {}
+        for topic in {table["topic"] for table in ddl[identity]}:
+            older, new = ([table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl))
+            new = [table for number, table in enumerate(new) if table not in new[number + 1 :]]  # some are looked at twice
+            if not older:
+                for table in new[:-1]:
+                    changed[identity] |= written_otherwise(table, new[-1], columns)
+                continue
+            if new[-1] == older[-1] and all(table in older for table in new):  # sent again by a connector that was started anew
+                continue
+            last = _last_columns(older)  # also of a column that was dropped: its values are there
+            for table in [*(table for table in new[:-1] if table not in older), new[-1]]:
+                changed[identity] |= written_otherwise(last, table, columns)
+                last = _last_columns([last, table])
+    return changed
+
+
+def _last_columns(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the newest of some DDL records of a table that has a column says of it."""
+    lists = [table.get("columns") for table in tables]
+    columns = [column for one in lists if isinstance(one, list) for column in one if isinstance(column, dict)]
+    return {"columns": list({str(column.get("name")): column for column in columns}.values())}
 
 
 def _check_built_by_others(spark: SparkSession, system: str, new: "Declared") -> None:
@@ -228,24 +287,35 @@ def digest_of_keys(keys: list[str]) -> str:
     return hashlib.md5(json.dumps(keys).encode()).hexdigest()
 
 
-def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Path) -> None:
-    """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values."""
+def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Path, changed: dict[str, str]) -> None:
+    """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values.
+
+    Args:
+        changed: what DDL records say so of, where no schema block does.
+    """
     table = declared.table
-    for name, known in (_argument(system, declared, models, "columns", dict) or table.columns).items():
+    columns = _argument(system, declared, models, "columns", dict) or table.columns
+    new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
+    for name, known in {**columns, **new}.items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
+        of_ddl |= {changed[name]} if name in changed else set()
         for kind in sorted(seen.kinds.get(name, of_ddl)):
-            is_accepted = kind in table.misread.get(name, []) and name not in table.keys
+            is_guessed = name not in seen.kinds  # from a DDL record, in the connector's default mode where nothing tells another
+            is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
             if is_misread(kind, known) and not is_accepted and not _says_more(table, name, known, kind):
                 silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
                 way_out = (
-                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own"
+                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own, and take "
+                    "these events out of this one"
                     if name in table.keys
                     else "Have a snapshot of the whole table sent, land it, and declare the newer type in "
                     f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml. There, name the older one, "
-                    f"whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}"
+                    f"whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}. If the events are written as "
+                    f"declared all the same, name {kind!r} there"
                 )
+                told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(
-                    f"system {system}, table {seen.name}: column {name} is declared {known}, and new events have {kind}, which "
+                    f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind}, which "
                     f"would be read as other values. Nothing of the system is built. {way_out} "
                     "(docs/operating.md#when-a-column-changes-its-type)."
                 )
@@ -253,8 +323,10 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
 
 def _says_more(table: TableSeen, name: str, known: str, kind: str) -> bool:
     """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by hand."""
-    if kind == "string" and known in ("bytes", "bytes_url", "bytes_hex"):
-        return table.columns.get(name) == "string" or table.connector in OF_DDL
+    while (arrays := [ARRAY.fullmatch(one) for one in (known, kind)]) and arrays[0] and arrays[1]:
+        known, kind = arrays[0][1], arrays[1][1]
+    if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
+        return table.columns.get(name) == "string" or table.connector == "ticdc"
     return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
 
 
@@ -341,13 +413,16 @@ def _tell_unmodelled(
 ) -> None:
     """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
+    place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
+    first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
     rows = spark.sql(
-        f"select topic, count_if(error is null) as records from bronze.`{system}` where batch > {above_batch} "
+        f"select topic, count_if(error is null) as records, {first} from bronze.`{system}` where batch > {above_batch} "
         "group by topic order by topic"
     ).collect()
     done.topics = {row.topic for row in rows}
     done.notes += [
-        f"{row.records:,} records of topic {row.topic}: no table's events; they stay in bronze"
+        (f"{row.records:,} records of topic {row.topic}" if row.topic else f"{row.records:,} values that name no topic")
+        + f": no table's events, for instance {row.first}; they stay in bronze"
         for row in rows
         if row.records and row.topic not in modelled
     ]
@@ -541,11 +616,12 @@ def observe(
     # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
     inside = ("io.debezium.connector.mongo", '"tableChanges"')
     one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
+    with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
     if one_by_one:
         events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(one_by_one)), "false")]
     for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
         of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
-        if topic in one_by_one:
+        if topic in with_ddl:
             of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
         sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
         events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
@@ -616,7 +692,7 @@ def _tables(
             continue
         if isinstance(payload.get("tableChanges"), list):
             for change in payload["tableChanges"]:
-                _note_ddl(change, ddl)
+                _note_ddl(change, ddl, topic)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
             continue
@@ -655,7 +731,9 @@ def _tables(
     _type_from_ddl(tables, rows, ddl)
     for identity, table in sorted(tables.items(), key=lambda item: item[1].types_from != "schema block"):  # others learn from these
         _complete(table, rows.get(identity, []), tables)
-        table.columns = dialects[identity].columns(table.columns)
+        described, table.columns = table.columns, dialects[identity].columns(table.columns)
+        # What the dialect knows better than the schema block is not what events write.
+        table.kinds = {name: kinds for name, kinds in table.kinds.items() if table.columns.get(name) == described.get(name)}
     return [tables[identity] for identity in sorted(tables)]
 
 
@@ -733,10 +811,13 @@ def _mysql_decimal(kind: str) -> str:
     return kind
 
 
-def _note_ddl(change: Any, ddl: dict[tuple[str, ...], list[dict[str, Any]]]) -> None:
+def _note_ddl(
+    change: Any, ddl: dict[tuple[str, ...], list[dict[str, Any]]], topic: str, wanted: Set[tuple[str, ...]] | None = None
+) -> None:
     if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
-        ddl.setdefault(names, []).append(change["table"])
+        if wanted is None or names in wanted:
+            ddl.setdefault(names, []).append({**change["table"], "topic": topic})
 
 
 def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, list[str]], used: set[str]) -> list[str]:
@@ -775,11 +856,6 @@ def _describe_new(table: TableSeen, done: Scaffolded) -> None:
     key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
     _tell_doubts(table, list(table.columns), done)
-    done.notes += [
-        f"{table.name}: column {name} was {kind} by an older DDL record. Events from before it changed are read as "
-        f"{table.columns[name]}, which may give other values: land a snapshot of the table from after that"
-        for name, kind in table.older.items()
-    ]
 
 
 def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None:
@@ -790,6 +866,12 @@ def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None
                 f"{table.name}: no value tells the connector's {setting}, on which the types of {names} depend: declared as in "
                 "its default. If it is another, correct `columns` in the staging model (docs/connectors/mysql.md#handling-modes)"
             )
+    done.notes += [
+        f"{table.name}: column {name} was {kind} by an older DDL record. Events from before it changed are read as "
+        f"{table.columns[name]}, which may give other values: land a snapshot of the table from after that"
+        for name, kind in table.older.items()
+        if name in columns
+    ]
 
 
 def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
@@ -831,9 +913,12 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
     if keys != table.keys and not is_untouched(system, before, models):
         files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
+        and_a_table = (
+            " Make the silver model a table, and give it a live model, as those of other tables are." if not table.keys else ""
+        )
         raise LakehouseError(
             f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited by hand. "
-            f"Write keys = {keys!r} there, in {' and '.join(files)}, and run again with the same arguments."
+            f"Write keys = {keys!r} there, in {' and '.join(files)}, and run again with the same arguments.{and_a_table}"
         )
     is_accepted = keys == table.keys and accepted != table.message_keys
     if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
@@ -1065,6 +1150,7 @@ def _properties(system: str, declared: Declared) -> str:
                 "_cdc_kind",
                 "_cdc_reject_reason",
                 "_cdc_key",
+                "_cdc_value",
             )
         ],
     }

@@ -595,10 +595,11 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
         (note,) = [note for note in lakehouse.scaffold(system).notes if "no model was written" in note]
         assert "in some events" in note and "would be read as other values" in note
 
-    def altered(at: int, length: int) -> list[dict[str, Any]]:
+    def altered(at: int, length: int, scale: int | None = None) -> list[dict[str, Any]]:
         """A DDL record that gives two columns so many digits behind the second and the point, and a row."""
+        scale = length if scale is None else scale
         columns = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": length}]
-        columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": length})
+        columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": scale})
         change = {"type": "CREATE", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
         ddl = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
         row = of_mysql(event("c", 10 + at, {"id": at, "at": SECOND * (1000 if length <= 3 else 10**6), "price": unscaled(1234)}))
@@ -612,13 +613,115 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
         told = [note for note in lakehouse.scaffold(system).notes if "by an older DDL record" in note]
         assert len(told) == 2 * (system == "altered_at_once"), system
     lakehouse.build_landed("altered_later")
-    ddl, row = altered(9, 6)
-    lakehouse.land("altered_later", [ddl])  # whose rows come with a later run
-    with pytest.raises(LakehouseError, match=r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"):
-        lakehouse.scaffold("altered_later")
-    lakehouse.land("altered_later", [row])
-    with pytest.raises(LakehouseError, match=r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"):
-        lakehouse.scaffold("altered_later")
+    lakehouse.run("altered_later", altered(5, 3))  # as a connector that starts anew sends it again
+    lakehouse.run("altered_price", altered(0, 3))
+    lakehouse.run("altered_amid", altered(0, 6))
+    changes = [json.loads(altered(at, digits)[0]["value"]) for at, digits in ((7, 6), (7, 3))]
+    del changes[0]["tableChanges"][0]["table"]["columns"][1:]  # dropped, and added as another one
+    dropped = [{"topic": "shop", "offset": 70 + at, "value": json.dumps(change)} for at, change in enumerate(changes)]
+    lakehouse.run("altered_anew", altered(0, 6))
+    lakehouse.land("altered_anew", dropped)
+    with pytest.raises(LakehouseError, match="at is declared MicroTimestamp, and new events have Timestamp"):
+        lakehouse.scaffold("altered_anew")
+    ddl, _ = altered(9, 3, scale=6)  # a row from before it comes with it, and is no word on what follows
+    lakehouse.land("altered_amid", [altered(8, 6)[1], ddl])
+    with pytest.raises(LakehouseError, match="at is declared MicroTimestamp, and new events have Timestamp"):
+        lakehouse.scaffold("altered_amid")
+    for system, (ddl, row), reason in (
+        ("altered_later", altered(9, 6), "at is declared Timestamp, and new events have MicroTimestamp"),
+        ("altered_price", altered(9, 3, scale=6), r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"),
+    ):
+        for landing in (ddl, row):  # whose rows come with a later run
+            lakehouse.land(system, [landing])
+            with pytest.raises(LakehouseError, match=reason):
+                lakehouse.scaffold(system)
+
+
+def test_a_new_column_of_two_types_is_refused_until_one_is_declared(lakehouse: Lakehouse) -> None:
+    """It came with one scale and had another one before the next run: nothing that is declared tells them apart."""
+    lakehouse.run("new_rescaled", [event("c", 11, {"id": 1})])
+    landed = [priced(22, 2, 1234), priced(23, 4, 12345)]
+    lakehouse.land("new_rescaled", landed)
+    with pytest.raises(LakehouseError, match=r"price is new and would be Decimal\(10,2\), and new events have Decimal\(10,4\)"):
+        lakehouse.scaffold("new_rescaled")
+
+
+def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) -> None:
+    """No schema block says that a number is a double: it may be a decimal of more digits. Of two members of a name none counts."""
+    first = {"id": 0, "ratio": 19.99, "note": "a", "rest": {"a": [1]}}
+    good: list[tuple[str, Any]] = [
+        ('"ratio": %s', "0.30000000000000004"),
+        ('"ratio": %s', "19.990000000000000000000000"),
+        ('"ratio": %s', "123456789012345680000"),
+        ('"ratio": %s', "-9007199254740994"),
+        ('"ratio": %s', "1.7976931348623157E308"),
+        ('"ratio": %s', "1152921504606847000"),
+        ('"ratio": %s', "36028797018963968"),
+        ('"ratio": %s', "1152921504606846976"),
+        ('"ratio": %s', '"-Infinity"'),
+        ('"ratio": %s', "null"),
+        ('"note": %s', r'"a? \\\\ud800 \ud83d\ude00"'),
+        ('"rest": %s', r'{"b":"?","c":"\ud83d\ude00"}'),
+    ]
+    bad: list[tuple[str, str, str]] = [
+        ('"ratio": %s', "12345678901234567.89", "value_not_exact: ratio"),
+        ('"ratio": %s', "0.1000000000000000055", "value_not_exact: ratio"),
+        ('"ratio": %s', "9007199254740993", "value_not_exact: ratio"),
+        ('"after": %s', '{"id": 999, "ratio": 1e309, "note": "Infinity"}', "value_not_exact: ratio"),
+        ('"note": %s', r'"\ud800"', "value_not_exact: note"),
+        ('"note": %s', r'"\\\\\\\udc00"', "value_not_exact: note"),
+        ('"rest": %s', r'{"\ud83d\ud83d\ude00":1}', "value_not_exact: rest"),
+        ('"ratio": %s', '1, "ratio": 2', "duplicate_column"),
+        ('"rest": %s', '1, "payload": "{}", "rest": 2', "duplicate_column"),
+        ('"id": %s', '7, "id": 8', "duplicate_column"),
+        (
+            '"before": {"ratio": 12345678901234567.89}, "after": %s',
+            '{"id": 999, "ratio": 9007199254740993}',
+            "value_not_exact: ratio",
+        ),
+    ]
+    old = '"before": {"ratio": 12345678901234567.89, "id": 1, "id": 1}, "after": %s'
+    good.append((old, '{"id": 999, "ratio": 0.5, "note": "an old value says nothing"}'))
+
+    def made(at: int, member: str, text: str) -> dict[str, Any]:
+        record = event("c", 100 + at, {**first, "id": at})
+        value = json.dumps({"op": "c", "after": {**first, "id": at}, "source": json.loads(record["value"])["source"]})
+        name = member.split(": ")[0]
+        whole = {"after": json.dumps({**first, "id": at})} | {key: json.dumps(part) for key, part in {**first, "id": at}.items()}
+        shown = "after" if name == '"before"' else name.strip('"')
+        written = member.replace("%s", text.replace("999", str(at)))
+        return {**record, "value": value.replace(f'"{shown}": {whole[shown]}', written, 1)}
+
+    cases = [*good, *((member, text) for member, text, _ in bad)]
+    lakehouse.run("exactly", [event("c", 99, first)])
+    lakehouse.run("exactly", [made(at, *case) for at, case in enumerate(cases, 1)])
+    wanted = {at: reason for at, (_, _, reason) in enumerate(bad, 1 + len(good))}
+    found = {int(name.rsplit("/", 1)[1]) - 100: reason for name, reason in lakehouse.rejected("exactly")}
+    assert found == wanted
+    rows = {row["id"]: row for row in lakehouse.rows("exactly.orders", "id")}
+    assert rows.keys() == set(range(1 + len(good)))
+    ratios = [19.99, 0.30000000000000004, 19.99, 123456789012345680000.0, -9007199254740994.0, 1.7976931348623157e308]
+    assert [rows[at]["ratio"] for at in range(11)] == [*ratios, 2.0**60, 2.0**55, 2.0**60, float("-inf"), None]
+    assert (rows[11]["note"], rows[12]["rest"]) == ("a? \\\\ud800 \U0001f600", '{"b":"?","c":"\U0001f600"}')
+
+
+def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path) -> None:
+    from scripts.ddl import written_otherwise
+
+    def table(digits: int) -> dict[str, Any]:
+        columns = [{"name": "at", "typeName": "DATETIME", "length": digits}, {"name": "t", "typeName": "TIME"}]
+        return {"columns": [*columns, {"name": "other", "typeName": "DATETIME", "length": digits}]}
+
+    for of_time, of_datetime, digits, changed in (
+        ("MicroTime", "Timestamp", (3, 6), "MicroTimestamp"),  # the default
+        ("MicroTime", "MicroTimestamp", (6, 3), "Timestamp"),
+        ("Time", "Timestamp", (3, 6), None),  # connect
+        ("NanoTime", "NanoTimestamp", (3, 6), None),
+        ("MicroTime", "MicroTimestamp", (3, 6), None),  # microseconds
+    ):
+        declared = {"at": of_datetime, "t": of_time, "other": "string"}  # as somebody corrected it
+        found = written_otherwise(table(digits[0]), table(digits[1]), declared)
+        assert found == ({"at": changed} if changed else {}), (of_time, of_datetime)
 
 
 def test_types_that_hold_what_several_events_have(project: Path) -> None:
@@ -640,16 +743,24 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     declared = Declared("orders", TableSeen("oracle", ("S", "ORDERS"), columns={"id": "Decimal(8,2)", "n": "bytes"}, keys=["id"]))
     declared.table.misread = {name: ["Decimal(8,3)", "string"] for name in ("id", "n")}
     seen = TableSeen("oracle", ("S", "ORDERS"), kinds={"id": {"Decimal(8,2)", "Decimal(9,2)"}, "n": {"bytes", "string"}})
-    _check_types("retyped_key", seen, declared, project / "models")
+    _check_types("retyped_key", seen, declared, project / "models", {})
     seen.kinds["id"].add("Decimal(8,3)")  # rows would stay under keys that were misread
     with pytest.raises(LakehouseError, match="column id is declared .*It is part of the key"):
-        _check_types("retyped_key", seen, declared, project / "models")
+        _check_types("retyped_key", seen, declared, project / "models", {})
     declared.table.misread = {}
     seen.kinds.pop("id")
-    with pytest.raises(
-        LakehouseError, match=r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}"
-    ):
-        _check_types("retyped_key", seen, declared, project / "models")
+    for connector in ("oracle", "mysql"):  # whose hexadecimal digits are text in the schema block, as a text is
+        declared.table.connector = connector
+        told = r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}.* name 'string' there"
+        with pytest.raises(LakehouseError, match=told):
+            _check_types("retyped_key", seen, declared, project / "models", {})
+        for kind in ("bytes_hex", "bytes_url"):
+            declared.table.columns["n"] = f"array<array<{kind}>>"
+            seen.kinds["n"] = {"array<array<string>>"}
+            _check_types("retyped_key", seen, declared, project / "models", {})
+        declared.table.columns["n"], seen.kinds["n"] = "bytes", {"string"}
+    declared.table.connector = "ticdc"  # which has one name for both
+    _check_types("retyped_key", seen, declared, project / "models", {})
 
     long = 2**53 + 1
     assert columns_of_values([{"a": long, "b": long, "c": 1}, {"a": 0.5, "b": 7, "c": 0.5}]) == {
