@@ -80,7 +80,7 @@ test: lint
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(VENV)/ready
-	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-40} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} \
+	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-20} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} LAKEHOUSE_DRIVER_MEMORY=4g \
 		$(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=0 \
 		tests/test_properties.py tests/test_kills.py tests/test_fuzz.py tests/test_server.py \
 		tests/test_kafka.py::test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once

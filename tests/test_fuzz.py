@@ -14,7 +14,7 @@ from conftest import REPOSITORY, Lakehouse
 
 from scripts.errors import LakehouseError
 
-EVENTS = int(os.environ.get("SOAK_EVENTS", "4000"))
+EVENTS = int(os.environ.get("SOAK_EVENTS", "2000"))
 SCALAR = re.compile(r'-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*"|true|false|null')
 HOSTILE = r"""
     null true false 0 -1 1e999 -0.0 1.0E400 9223372036854775808 NaN 0x1F +1 }{ " "" {} [] {"a":{"b":[1,{"c":null}]}} [[[[[[]]]]]]

@@ -292,9 +292,9 @@ def killed_where(command: Command) -> str:
 
 
 @pytest.mark.skipif(not SOAK, reason="takes more than an hour: make soak")
-@pytest.mark.parametrize("half", range(2))  # so that two workers share them
+@pytest.mark.parametrize("quarter", range(4))  # so that workers share them
 def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
-    half: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quarter: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before every statement and every file, and after the last one; then moments within statements, with dbt's threads.
 
@@ -329,7 +329,7 @@ def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
         kills[-1] += [
             ((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4") for _ in range(SOAK // PARTS)
         ]
-        kills[-1] = kills[-1][half::2]
+        kills[-1] = kills[-1][quarter::4]
         chance.shuffle(kills[-1])
     stories = list(itertools.zip_longest(*kills, fillvalue=(None, "1")))
     unknown = []

@@ -248,6 +248,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
                 "_cdc_kind",
                 "_cdc_reject_reason",
                 "_cdc_key",
+                "_cdc_value",
             ]
         assert list(model["columns"]) == columns, name
 

@@ -22,7 +22,7 @@ from event_factory import PLACEHOLDER, created, event, of_mysql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-WORLDS = int(os.environ.get("SOAK_WORLDS", "3"))
+WORLDS = int(os.environ.get("SOAK_WORLDS", "2"))
 GROUPS = 150 if WORLDS < 10 else 600  # of keys, each with a history of its own
 KEYS = 3  # of a group
 RUNS = 4

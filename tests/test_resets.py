@@ -73,6 +73,35 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
     assert lakehouse.rows("restored.a", "id")[1] == {"id": 3, "note": "newer"}
 
 
+def test_a_reset_that_was_told_before_its_run_was_killed_is_counted_once(lakehouse: Lakehouse) -> None:
+    """It is stored before the changes are merged, so that no crash hides it."""
+    lakehouse.run("retold", HISTORY)
+    (before,) = lakehouse.sql("select snapshot_id from silver.retold__orders.refs where name = 'main'")
+    lakehouse.run("retold", RESTORED[:1])
+    known = {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
+    assert lakehouse.resets("retold") == known
+    lakehouse.spark.sql(
+        f"call system.rollback_to_snapshot('silver.retold__orders', {before[0]})"
+    )  # its properties stay, as after a kill
+    assert lakehouse.dbt("run", "--select", "retold__orders").success
+    assert lakehouse.resets("retold") == known
+    lakehouse.run("retold", RESTORED[1:2])
+    assert lakehouse.resets("retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
+
+
+def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakehouse) -> None:
+    """Another one has merged it since this one looked: what it has of before the truncate would come back."""
+    lakehouse.run("truncated_meanwhile", [created(10, id=1), created(20, id=2)])
+    lakehouse.land("truncated_meanwhile", [created(30, id=3)])
+    model = lakehouse.project / "models" / "silver" / "truncated_meanwhile" / "truncated_meanwhile__orders.sql"
+    text = model.read_text()
+    other = "alter table silver.truncated_meanwhile__orders set tblproperties ('cdc.truncated-at' = '0000.9')"
+    model.write_text(f'{{{{ config(pre_hook = "{other}") }}}}\n{text}')
+    *_, failed = lakehouse.dbt("run", "--select", "truncated_meanwhile__orders").result
+    assert "another run has merged a truncate meanwhile" in failed.message
+    assert len(lakehouse.rows("silver.truncated_meanwhile__orders")) == 2
+
+
 def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) -> None:
     redelivered = [at(3 + number, record) for number, record in enumerate(HISTORY)]
     emptied = [*HISTORY, at(3, truncated(1030))]

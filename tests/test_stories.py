@@ -300,6 +300,16 @@ def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse:
         assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
 
 
+def test_descriptions_that_change_become_comments_with_the_next_changes(lakehouse: Lakehouse) -> None:
+    lakehouse.run("described", [created(10, id=1, note="a")])
+    properties = lakehouse.project / "models" / "silver" / "described" / "described__orders.yml"
+    properties.write_text(properties.read_text().replace("`string` in the events.", "What the customer wishes."))
+    lakehouse.run("described", [updated(20, id=1, note="b")])
+    query = "describe table silver.described__orders"
+    comments = {name: comment for name, _, comment in lakehouse.sql(query) if name in ("id", "note")}
+    assert comments == {"id": "`int64` in the events.", "note": "What the customer wishes."}
+
+
 def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.land("bydbt", [created(10, id=1, note="a")])
     lakehouse.scaffold("bydbt")
@@ -765,6 +775,39 @@ def test_dbt_told_to_read_nothing_takes_nothing_for_merged(lakehouse: Lakehouse)
     assert not done.success and "--empty reads no events" in str(done.exception)
     lakehouse.build_landed("left_empty")
     assert live(lakehouse, "left_empty") == [{"id": 1, "note": "b"}]
+
+
+def test_a_tombstone_whose_delete_was_compacted_away_deletes_nothing(lakehouse: Lakehouse) -> None:
+    """It has no position, and may be older than the row: what docs/operating.md says of compacted topics."""
+    tombstone = {**created(11, id=1), "value": None}
+    lakehouse.run("half_compacted", [created(10, id=1), tombstone])
+    assert lakehouse.rows("half_compacted.orders") == [{"id": 1}]
+    assert lakehouse.sql("select sum(events) from monitoring.half_compacted__event_counts where kind = 'tombstone'") == [(1,)]
+
+
+def test_an_old_half_that_is_rejected_is_shown_where_nothing_else_is(lakehouse: Lakehouse) -> None:
+    """Its `before` lacks a part of the key: the new row is there, the old one stays, and that is no secret."""
+
+    def moved(offset: int, before: dict[str, int] | None, after: dict[str, int]) -> Record:
+        value = {"op": "u" if before else "c", "before": before, "after": after, "source": {"db": "d", "table": "t"}}
+        return {"topic": "d.t", "partition": 0, "offset": offset, "key": None, "value": json.dumps(value)}
+
+    keys = {"t": ["a", "b"]}
+    lakehouse.run("halves", [moved(0, None, {"a": 1, "b": 5})], "generic", keys)
+    lakehouse.run("halves", [moved(1, {"a": 1}, {"a": 2, "b": 5})])
+    assert lakehouse.rows("halves.t", "a") == [{"a": 1, "b": 5}, {"a": 2, "b": 5}]
+    assert lakehouse.rejected("halves") == [("d.t/0/1#before", "no_key")]
+
+
+def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_built_anew(lakehouse: Lakehouse) -> None:
+    """A topic that was made anew has other records at its offsets, and one landing may have both."""
+    broken = [{**created(11, id=1), "value": text} for text in ("{", "[", '{"op":"c"')]
+    lakehouse.run("twins", [created(10, id=1), *broken])
+    lakehouse.run("twins", [created(20, id=2, more="a"), {**broken[0], "value": "{{"}])
+    query = "select event_id, value, count(*) from monitoring.twins__rejected_events group by 1, 2 order by 2"
+    texts = sorted(["{", "[", '{"op":"c"', "{{"])
+    assert lakehouse.sql(query) == [("shop.public.orders/0/11", text, 1) for text in texts]
+    assert lakehouse.sql("select sum(events) from monitoring.twins__event_counts where kind = 'rejected'") == [(4,)]
 
 
 @pytest.mark.parametrize("system", ["usable", "usable_routed"])

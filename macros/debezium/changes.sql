@@ -121,21 +121,20 @@
         {{ _reject_reason(c, columns, types, keys, row_keys, inexact) }} as _reject_reason,
         {{ _omitted_columns(names, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
-    {%- if inexact %}
     {#- By a name of its own Spark compiles each condition once. #}
     from (
         select
             *,
+            json_object_keys({{ _row_as_json(c) }}) as _names
+            {%- if inexact %},
             concat_ws(', '
                 {%- for name, condition in inexact.items() -%}
                 , if({{ condition }}, {{ literal(name) }}, null)
                 {%- endfor -%}
             ) as _inexact
+            {%- endif %}
         from ({{ rows }}) as rows
     ) as rows
-    {%- else %}
-    from ({{ rows }}) as rows
-    {%- endif %}
 {%- endset -%}
 
 select
@@ -161,7 +160,8 @@ select
     {%- endif %}
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
-    key as _cdc_key
+    key as _cdc_key,
+    if(_reject_reason is null, null, value) as _cdc_value
 from ({{ judged }}) as judged
 
 {%- endmacro %}
@@ -237,9 +237,13 @@ from ({{ judged }}) as judged
 
 {#- The value with the members of an envelope, whether Connect's wrapper is around it or not. Flattened rows may begin as that does. -#}
 {% macro _whole_value(is_flat) -%}
-    {%- set begins_so = "startswith(value, '{\"schema\":') or startswith(value, '{\"payload\":') or value rlike '^\\\\s*[{]\\\\s*\"(schema|payload)\"\\\\s*:'" -%}
-    if({{ '(' ~ begins_so ~ ') and ' ~ _is_wrapper() if is_flat else begins_so }},
+    if({{ _begins_as_wrapped() }}{{ ' and ' ~ _is_wrapper() if is_flat }},
        concat('{"_event":', value, ',"_end":1}'), concat('{"_event":{"payload":', value, '},"_end":1}'))
+{%- endmacro %}
+
+
+{% macro _begins_as_wrapped() -%}
+    (startswith(value, '{"schema":') or startswith(value, '{"payload":') or value rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:')
 {%- endmacro %}
 
 
@@ -527,6 +531,27 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
+{#-
+    The image of a row as it stands in the event: `from_json` takes the last of two members of one name, and tells nothing. It is looked
+    for behind the schema block first, where nearly all are.
+-#}
+{% macro _row_as_json(c) -%}
+    {%- if c.form == 'flat' -%}
+        {{ return('if(' ~ _begins_as_wrapped() ~ ' and ' ~ _is_wrapper() ~ ", get_json_object(value, '$.payload'), value)") }}
+    {%- elif c.form == 'document' -%}
+        {{ return('_event.payload.after') }}
+    {%- endif -%}
+    {%- set found = [] -%}
+    {%- set cut = "if(startswith(value, '{\"schema\":'), substring_index(value, '\"payload\":', -1), value)" -%}
+    {%- for text, path in [[cut, '$.'], ['value', '$.payload.']] -%}
+        {%- for member in _image_members(c, 'after') + _image_members(c, 'before') | reject('in', _image_members(c, 'after')) | list -%}
+            {%- do found.append('get_json_object(' ~ text ~ ', ' ~ literal(path ~ member) ~ ')') -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{ return('coalesce(' ~ found | join(', ') ~ ')') }}
+{%- endmacro %}
+
+
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
 {% macro _reject_reason(c, columns, types, keys, row_keys, inexact) -%}
     {%- set names = columns.keys() | list -%}
@@ -552,6 +577,7 @@ from ({{ judged }}) as judged
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
+        when size(array_distinct(_names)) < size(_names) then 'duplicate_column'
         {%- if c.form == 'document' %}
         when {{ _cannot_be_patched(keys, columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
         {%- endif %}
@@ -612,6 +638,13 @@ from ({{ judged }}) as judged
         {%- if type.text -%}
             {%- do conditions.append(_reprinted_number(c, names[at], type.text, type.changed_number or '-?[0-9]+[.eE]')) -%}
         {%- endif -%}
+        {%- if type.text or type.is_text -%}
+            {%- do conditions.append('(' ~ _has_half_a_character(type.text or '_row_' ~ (at + 1)) ~ ')') -%}
+        {%- endif -%}
+        {%- if type.number -%}
+            {%- do conditions.append('(' ~ _became_infinite(c, names[at], type.number) ~ ')') -%}
+            {%- do conditions.append('(' ~ _no_double(c, names[at], type.number) ~ ')') if not type.is_float -%}
+        {%- endif -%}
         {%- if type.encoded and names[at] not in c.source + ['version', 'before', 'after', 'source', 'schema', 'payload', 'parameters', 'items'] -%}
             {#- A text so long is no number, and is not copied to look at it. #}
             {%- do conditions.append(
@@ -652,6 +685,49 @@ from ({{ judged }}) as judged
             and not contains(concat(' ', array_join(regexp_extract_all(regexp_replace(value, {{ literal('\\\\u[0-9a-fA-F]{4}') }}, ''), {{ numbers }}, 0), ' '), ' '),
                              concat(' ', array_join(regexp_extract_all({{ text }}, {{ numbers }}, 0), ' '), ' '))
     ))
+{%- endmacro %}
+
+
+{#-
+    Whether a text may have lost a surrogate that stood without its other half (`\\ud800`), which Spark reads as a question mark, so that texts
+    which differ would be the same. It is looked for in the whole event and in its key.
+-#}
+{% macro _has_half_a_character(text) -%}
+    {%- set high, low = '\\\\u[dD][89abAB][0-9a-fA-F]{2}', '\\\\u[dD][c-fC-F][0-9a-fA-F]{2}' -%}
+    instr({{ text }}, '?') > 0 and (contains(value, {{ literal('\\ud') }}) or contains(value, {{ literal('\\uD') }}) or contains(key, {{ literal('\\u') }})) and concat_ws(' ', key, value) rlike {{ literal('(?<!\\\\)(?:\\\\\\\\)*(?:' ~ high ~ '(?!' ~ low ~ ')|(?<!' ~ high ~ ')' ~ low ~ ')') }}
+{%- endmacro %}
+
+
+{#-
+    Whether a number is one that no double holds: of more than 17 digits, or a whole number that is another one as a double. With a schema block
+    the connector wrote a double, and none is looked for. A number of the event that is held, under the name of the column, is taken for its value.
+    Writers print a great double in full or in its first 17 digits. What is no whole JSON is looked at, too: hence `try_cast`.
+-#}
+{% macro _no_double(c, name, number) -%}
+    {%- set member = _member_pattern(c, name) -%}
+    {%- set few_digits = '(-?(?=[0-9])[0.]*(?:[1-9](?:[.]?[0-9]){0,16})?[0.]*(?:[eE][+-]?[0-9]{1,3})?)(?![0-9.eE])' -%}
+    {%- set whole = 'if(abs(' ~ number ~ ') <= 9.2e18, try_cast(' ~ number ~ ' as bigint), null)' -%}
+    {%- set is_whole -%}
+        coalesce(arrays_overlap(
+            try_cast(regexp_extract_all(value, {{ literal(member ~ '(-?[0-9]{16,19})(?![0-9.eE])') }}, 1) as array<bigint>),
+            array({{ whole }}, round({{ whole }}, -1), round({{ whole }}, -2), round({{ whole }}, -3))
+        ), false)
+    {%- endset -%}
+    abs({{ number }}) < double('Infinity') and not startswith(value, '{"schema":{"') and (
+        value rlike {{ literal(member ~ '-?[0.]*[1-9](?:[.]?[0-9]){16,}[.]?[1-9]') }}
+            and not coalesce(array_contains(try_cast(regexp_extract_all(value, {{ literal(member ~ few_digits) }}, 1) as array<double>), {{ number }}), false)
+            and not {{ is_whole }}
+        or abs({{ number }}) between 9007199254740992 and 9.2e18
+            and value rlike {{ literal(member ~ '-?[0-9]{16,19}(?![0-9.eE])') }}
+            and not {{ is_whole }}
+    )
+{%- endmacro %}
+
+
+{#- Whether a number is infinite, and the event does not say so under its name: it was too large. -#}
+{% macro _became_infinite(c, name, number) -%}
+    abs({{ number }}) = double('Infinity') and value rlike {{ literal(_member_pattern(c, name) ~ '-?[0-9]') }}
+        and not value rlike {{ literal(_member_pattern(c, name) ~ '"[+-]?Infinity"') }}
 {%- endmacro %}
 
 

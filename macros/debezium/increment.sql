@@ -56,8 +56,11 @@
     - up_to: the newest batch there is,
     - has_new: whether there are changes between the two; they are in the cache then,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
+    - has_rejected_half: whether the old half of a change of key is rejected, which the counts do not have,
     - is_log: whether the positions of what staging reads are those of a log,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
+    - known_truncated_at: the stored one,
+    - described: a digest of the descriptions that its columns have as comments,
     - truncated_by: its event, the time of it as text, and its batch; none where there is none,
     - is_truncated: whether the new events hold a truncate,
     - has_partial: whether some of them leave out values,
@@ -73,7 +76,8 @@
     - has_key_in_places: whether changes of one key stand in two partitions or files,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
-    - resets, known_resets: where the log started over, as `debezium_resets` gives it, with and without the new changes,
+    - resets, resets_before: where the log started over, as `debezium_resets` gives it, with and without the new changes,
+    - known_resets: what is stored of it, which has them too where a run was killed before it had merged them,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
     - batch: the column of the table that holds the batch.
 -#}
@@ -120,6 +124,8 @@
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
+        'known_truncated_at': stored.get('cdc.truncated-at', ''),
+        'described': stored.get('cdc.described', ''),
         'is_truncated': false,
         'has_partial': false,
         'is_of_documents': source.is_of_documents,
@@ -128,6 +134,7 @@
         'tells_moves': source.tells_moves,
         'is_moved': source.tells_moves and merged.is_moved,
         'is_log': source.is_log,
+        'has_rejected_half': false,
         'lowest': none,
         'places': [],
         'batches': [],
@@ -137,8 +144,9 @@
         'has_key_in_places': false,
         'merged_position': merged.position,
         'counted': merged.counted or (counted_then if above >= built_from | int else ''),
-        'resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
+        'resets': '{}' if is_new else _resets_before(stored, above),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
+        'resets_before': '{}' if is_new else _resets_before(stored, above),
         'snapshot': snapshot,
         'batch': '_cdc_batch',
     } -%}
@@ -152,11 +160,22 @@
 
 
 {#-
+    Where the log had started over before the changes above the batch `above`. What is stored has some of these too where a run told of them
+    and was killed before it merged them: they are counted again. Where somebody has cleared it, nothing had.
+-#}
+{% macro _resets_before(stored, above) -%}
+    {%- set known = stored.get('cdc.resets', '{}') -%}
+    {%- set before = fromjson(stored.get('cdc.resets-before', '{}')) -%}
+    {{ return(before.resets if known != '{}' and before.above == above else known) }}
+{%- endmacro %}
+
+
+{#-
     By what a table was built. The number grows with changes of these macros that give other rows of the same events: the tables that
     there are are built anew then.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('3 ' ~ text)) }}
+    {{ return(local_md5('4 ' ~ text)) }}
 {%- endmacro %}
 
 
@@ -177,7 +196,7 @@
 {% macro _cache_new_changes(bounds) -%}
     {%- do drop_new_changes() -%}
     {%- do run_query(
-        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key)' ~ (', xxhash64(_cdc_key) as _cdc_key_hash' if bounds.above)
+        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key, _cdc_value)' ~ (', xxhash64(_cdc_key) as _cdc_key_hash' if bounds.above)
         ~ ' from ' ~ bounds.changes
         ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
     ) -%}
@@ -197,6 +216,7 @@
     {%- for row in found.rows if row[16] -%}
         {%- do bounds.update({'is_in_order': row[16] | int in (0, 2), 'has_key_in_places': row[16] | int >= 2}) -%}
     {%- endfor -%}
+    {%- for row in found.rows if row[17] and row[3] -%} {%- do bounds.update({'has_rejected_half': true}) -%} {%- endfor -%}
     {%- for row in found.rows if not row[17] -%}
         {%- do bounds.counts.append(row.values()[:6] | list) -%}
         {%- if row[1] == 'truncate' and row[6] > bounds.truncated_at -%}

@@ -126,7 +126,10 @@ group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
 
-{#- What the silver model of a table counted in this run (`uncounted`), where all there is to count is among it; else none. -#}
+{#-
+    What the silver model of a table counted in this run (`uncounted`) and whether some of its changes are rejected (`has_rejects`), where all
+    there is to count is among it; else none.
+-#}
 {% macro _counted_in_this_run(bounds, table, models) -%}
     {%- set above = bounds.above if table in bounds.known else 0 -%}
     {#- A copy: models that run at the same time add theirs. #}
@@ -134,7 +137,7 @@ group by batch, source_table, kind, op, reject_reason
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
             {%- set uncounted = [] -%}
             {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
-            {{ return({'uncounted': uncounted}) }}
+            {{ return({'uncounted': uncounted, 'has_rejects': found.has_rejected_half or uncounted | selectattr(3) | list != []}) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}
@@ -224,32 +227,26 @@ group by batch, source_table, kind, op, reject_reason
     - tables: name of the source's table → its staging model and its silver model.
 
     What a silver model counted in this run tells which tables have such records; only their staging is read, once more.
-    The rows are merged by table, record and batch: a line of a file that was replaced is another record. Those of a table that was built anew are replaced: after a fix they are gone.
+    The rows are merged by table, record, batch and what it holds: a line of a file that was replaced is another record, and so is a
+    record of other content at the coordinates of one. Those of a table that was built anew are replaced: after a fix they are gone.
 -#}
 {% macro debezium_rejected_events(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
-    {%- do bounds.update({'merged_by': ['source_table', 'event_id', 'batch'], 'compared': 'reason'}) -%}
+    {%- do bounds.update({'merged_by': ['source_table', 'event_id', 'batch', 'key', 'value'], 'compared': 'reason'}) -%}
     {%- for table, models in tables.items() %}
     {%- set found = _counted_in_this_run(bounds, table, models) -%}
-    {%- if not found or found.uncounted | selectattr(3) | list %}
+    {%- if not found or found.has_rejects %}
 select
     {{ literal(table) }} as source_table,
-    rejected._cdc_reject_reason as reason,
-    rejected._cdc_event_id as event_id,
-    rejected._cdc_batch as batch,
-    records.key,
-    records.value
-from (
-    select _cdc_reject_reason, _cdc_event_id, _cdc_batch
-    from {{ models[0] }}
-    where
-        {{ _uncounted(bounds, table, '_cdc_batch') }}
-        and _cdc_reject_reason is not null
-) as rejected
-inner join {{ events }} as records
-    on
-        records.batch = rejected._cdc_batch
-        and {{ _record_id('records') }} = regexp_replace(rejected._cdc_event_id, '#before$', '')
+    _cdc_reject_reason as reason,
+    _cdc_event_id as event_id,
+    _cdc_batch as batch,
+    _cdc_key as key,
+    _cdc_value as value
+from {{ models[0] }}
+where
+    {{ _uncounted(bounds, table, '_cdc_batch') }}
+    and _cdc_reject_reason is not null
 union all
     {%- endif %}
     {%- endfor %}

@@ -70,10 +70,12 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
+            'cdc.described' = '{{ local_md5(_descriptions() | join) }}',
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
-            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
+            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }},
+            'cdc.resets-before' = '{}'
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -130,11 +132,16 @@
     {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
+        {%- do _follow_descriptions(bounds) if bounds.described is defined -%}
+        {%- do _check_no_other_truncate(bounds) if bounds.get('keys') -%}
         {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
             {%- do _store_with_next_commit(none) -%}
         {%- endif -%}
         {%- if bounds.resets != bounds.known_resets -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
+            {%- set before = tojson({'above': bounds.above, 'resets': bounds.resets_before}) -%}
+            {%- do run_query(
+                "alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ", 'cdc.resets-before' = " ~ literal(before) ~ ")"
+            ) -%}
         {%- endif -%}
         {%- if bounds.is_truncated -%}
             {%- do _truncate_silver(bounds) -%}
@@ -158,14 +165,42 @@
 
 
 {#-
-    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
-    finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
+    Another run may have merged a truncate since the bounds were looked up: what this one has of before it would come back. Merges of other
+    changes may come in any order.
 -#}
-{% macro _comment_columns() -%}
+{% macro _check_no_other_truncate(bounds) -%}
+    {%- if run_query('show tblproperties ' ~ this ~ " ('cdc.truncated-at')").rows[0][1] != bounds.known_truncated_at -%}
+        {%- do drop_new_changes() -%}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name ~ ': another run has merged a truncate meanwhile. Nothing is lost; run it again.') }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{% macro _descriptions() -%}
     {%- set comments = [] -%}
     {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
         {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
     {%- endfor -%}
+    {{ return(comments) }}
+{%- endmacro %}
+
+
+{#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
+{% macro _follow_descriptions(bounds) -%}
+    {%- set described = local_md5(_descriptions() | join) -%}
+    {%- if bounds.described != described -%}
+        {%- do _comment_columns() -%}
+        {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.described' = '" ~ described ~ "')") -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#-
+    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
+    finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
+-#}
+{% macro _comment_columns() -%}
+    {%- set comments = _descriptions() -%}
     {%- if comments and '`' not in model.columns.keys() | join -%}
         {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
     {%- endif -%}

@@ -7,6 +7,8 @@
     - can_fail: whether that can happen,
     - text: the text that `from_json` gives where the JSON may be a number, which Spark prints anew; not there where it cannot be one,
     - changed_number: how one begins of which that may change the value; else any with a fraction or an exponent may have another text,
+    - is_text: whether what it gives is a text,
+    - number: the double that `from_json` gives, of a column of doubles; `is_float`: of numbers that are rounded anyway,
     - encoded: the text that `from_json` gives where the JSON has to be one: of `true` or a number it gives the text too,
     - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
     - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.

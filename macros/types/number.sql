@@ -15,15 +15,23 @@
 
 {#-
     A double. Infinity and NaN are texts in JSON; a JSON number that is too large would become infinite in
-    silence, so an infinite value whose event does not spell it is invalid.
+    silence, so an infinite value whose event does not spell it is invalid (in a column, under its name: `number`). Where no schema block
+    says that it is a double, a number that none holds may be an exact decimal.
 -#}
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity') and not contains(value, 'Infinity'), null, " ~ value ~ ")",
+        'sql': "if(abs(" ~ value ~ ") = double('Infinity') and not " ~ _spells_infinity() ~ ", null, " ~ value ~ ")",
         'can_fail': true,
+        'number': value,
         'omitted': none,
     }) }}
+{%- endmacro %}
+
+
+{#- Whether an event has it as a text of its own. Asked of infinite values only. -#}
+{% macro _spells_infinity() -%}
+    value rlike '"[+-]?Infinity"'
 {%- endmacro %}
 
 
@@ -31,10 +39,10 @@
 {% macro type_float(value) -%}
     {%- set sql -%}
         if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }})
-           and not (abs({{ value }}) = double('Infinity') and contains(value, 'Infinity')),
+           and not (abs({{ value }}) = double('Infinity') and {{ _spells_infinity() }}),
            null, cast({{ value }} as float))
     {%- endset -%}
-    {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
+    {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'number': value, 'is_float': true, 'omitted': none}) }}
 {%- endmacro %}
 
 

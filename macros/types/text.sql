@@ -27,6 +27,7 @@
         'can_fail': true,
         'omitted': "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ is_placeholder(text)
             ~ " when schema_of_variant(" ~ value ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$' then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end",
+        'is_text': true,
         'read': read if read_as else none,
     }) }}
 {%- endmacro %}
