@@ -545,7 +545,7 @@ def _read_ledger(
 def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
     """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
 
-    Beside it how many of the batches up to `batch` are noted (`commits`, the same in each row), and the greatest that is, of each. In
+    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that is. In
     time a ledger has a row for each partition and batch.
     """
     times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
@@ -555,7 +555,9 @@ def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = 
             file,
             substring_index(file_digest, ' ', 1) as content,
             max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
-            (select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}) as commits,
+            (
+                select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}
+            ) as commits,
             max(if(offsets is not null, batch, 0)) as last_commit
         from {ledger}
         where {condition}

@@ -272,7 +272,7 @@ def test_capture_in_a_hundred_orders_gives_the_databases_rows(lakehouse: Lakehou
 
 @pytest.mark.parametrize("system", ["shop", "billing"])
 def test_shuffled_capture_gives_the_databases_rows(lakehouse: Lakehouse, system: str) -> None:
-    """Tables that shards cannot be, and PostgreSQL's of all types, in an order by chance, with repeats under new offsets, in two runs."""
+    """Tables that shards cannot be, and PostgreSQL's of all types, in an order by chance, some events twice, in two runs."""
     shuffled = random.Random(7)
     wanted, ddl, rows = expected(system), *captured(system)
     alone = no_shards(wanted, rows) | ({"public.all_types"} if system == "shop" else set())
