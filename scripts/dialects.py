@@ -34,22 +34,9 @@ FLATTENED_METADATA = {
 }
 # Those that could be columns of a table as well: they are metadata where `__` or `source_` stands before them.
 SOURCE_METADATA = {
-    *(
-        "rs_id",
-        "ssn",
-        "redo_thread",
-        "user_name",
-        "ord",
-        "h",
-        "wallTime",
-        "vgtid",
-        "rs",
-        "start_scn",
-        "start_ts_ms",
-        "commit_ts_ms",
-    ),
-    *("lcr_position", "row_id", "redo_sql", "ts_sec", "commit_time", "begin_lsn", "lsid", "txnNumber", "cluster", "cluster_id"),
-    *("commit_ts", "resolved_ts", "ts_hlc", "origin", "tord", "stxnid", "initsync"),
+    *("rs_id", "ssn", "redo_thread", "user_name", "row_id", "redo_sql", "lcr_position", "start_scn", "start_ts_ms", "commit_ts_ms"),
+    *("ord", "h", "wallTime", "lsid", "txnNumber", "tord", "stxnid", "initsync", "rs", "vgtid", "begin_lsn", "ts_sec"),
+    *("commit_time", "cluster", "cluster_id", "commit_ts", "resolved_ts", "ts_hlc", "origin"),
 }
 FLATTENED_TRANSACTION = {"transaction_id", "transaction_total_order", "transaction_data_collection_order"}
 

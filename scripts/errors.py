@@ -5,5 +5,5 @@ class LakehouseError(Exception):
     """A problem that the user can mend; shown without a traceback."""
 
 
-class WantError(LakehouseError):
+class ResourceError(LakehouseError):
     """The disk is full, or Spark has ended for want of memory: this process can do nothing more."""

@@ -882,7 +882,7 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
     taken = _gone(topics, offsets, ledger, landed)
     todo = _new_offsets(spark, system, topics, offsets, ledger, landed)
     known = {name: entry for name, entry in ledger.items() if name.startswith(KAFKA)}
-    # Where a partition begins is known with the first span: should this run stop then, the next takes nothing before it for lost.
+    # Where a partition begins is noted before anything is committed: should this run end, the next takes nothing before for lost.
     starts = {f"{KAFKA}{topic}/{partition}": start for (topic, partition), (start, _) in todo.items()}
     begun = {name: Taken(start) for name, start in starts.items() if start and name not in known and name not in taken}
     if begun:

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
-from scripts.errors import LakehouseError, WantError
+from scripts.errors import LakehouseError, ResourceError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, scaffold
@@ -291,7 +291,7 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
                 if is_behind:
                     is_behind = bool(_refresh(spark, [request], say))
                     _tell_resets(spark, [request.system], say)
-            except WantError:
+            except ResourceError:
                 raise
             except LakehouseError as error:
                 is_behind = True  # what landed before it went wrong is to be built as well
@@ -476,14 +476,14 @@ def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
         raise result.exception
     if result.exception:
         if reason := _want(str(result.exception)):
-            raise WantError(reason)
+            raise ResourceError(reason)
         raise LakehouseError(f"dbt: {result.exception}")
     failed = 0
     for node in result.result:
         if str(node.status) in ("error", "fail", "skipped"):
             failed += 1
             if reason := _want(str(node.message)):
-                raise WantError(reason)
+                raise ResourceError(reason)
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
             say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
     return failed

@@ -309,8 +309,9 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
                     "these events out of this one"
                     if name in table.keys
                     else "Have a snapshot of the whole table sent, land it, and declare the newer type in "
-                    f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml. There, name the older one, "
-                    f"whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}. If the events are written as "
+                    f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml"
+                    f"{'' if name in columns else f' (and name it in models/silver/{system}/{silver}.sql)'}. There, name the older "
+                    f"one, whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}. If events are written as "
                     f"declared all the same, name {kind!r} there"
                 )
                 told = "is declared" if name in columns else "is new and would be"

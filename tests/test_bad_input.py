@@ -548,6 +548,28 @@ def test_what_a_loader_notes_late_of_a_batch_that_was_taken_back_does_not_count(
     assert bronze(lakehouse, "late_row", "value") == [json.dumps({"bare": number}) for number in (1, 2, 3)]
 
 
+def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_more(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import run
+    from scripts.errors import ResourceError
+    from scripts.kafka import Topics
+
+    failures = [LakehouseError("a model is wrong"), ResourceError("the disk is full")]
+    said: list[str] = []
+
+    def fails(*_: Any) -> int:
+        raise failures.pop(0)
+
+    monkeypatch.setattr(run, "land_topics", lambda *_, **__: loader.Landed(1, batches=[1]))
+    monkeypatch.setattr(run, "_refresh", fails)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    request = run.Request("endless", Topics("localhost:1", "t", {}), None, {})
+    with pytest.raises(ResourceError, match="the disk is full"):
+        run._go_on(None, request, 1, False, said.append)
+    assert "Error: a model is wrong" in said and failures == []
+
+
 def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -645,6 +645,21 @@ def test_a_new_column_of_two_types_is_refused_until_one_is_declared(lakehouse: L
     with pytest.raises(LakehouseError, match=r"price is new and would be Decimal\(10,2\), and new events have Decimal\(10,4\)"):
         lakehouse.scaffold("new_rescaled")
 
+    name = "new_rescaled__orders"
+    for file, old, new in (  # as the error says
+        (f"staging/new_rescaled/stg_{name}.sql", "        'id': 'int64',\n", "        'price': 'Decimal(10,4)',\n"),
+        (f"silver/new_rescaled/{name}.sql", "        'id',\n", "        'price',\n"),
+        (f"silver/new_rescaled/{name}.yml", "          id: int64\n", "          price: Decimal(10,4)\n"),
+        (f"silver/new_rescaled/{name}.yml", "        keys:\n", "        misread: {'price': ['Decimal(10,2)']}\n"),
+    ):
+        path = lakehouse.project / "models" / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new + old if old.strip() == "keys:" else old + new, 1))
+    lakehouse.run("new_rescaled", [priced(30 + id, 4, 12345 * id, "true") for id in (1, 2, 3)])
+    found = lakehouse.sql("select id, cast(price as string) from new_rescaled.orders order by id")
+    assert found == [(1, "1.2345"), (2, "2.4690"), (3, "3.7035")]
+
 
 def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) -> None:
     """No schema block says that a number is a double: it may be a decimal of more digits. Of two members of a name none counts."""
