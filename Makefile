@@ -31,7 +31,7 @@ help:  ## this list
 	@echo "make bench                                  the benchmark (about twenty minutes)"
 	@echo "make sbom                                   what the project is made of, with hashes and licences"
 	@echo "make audit                                  look the Python packages up in the database of known vulnerabilities"
-	@echo "make clean                                  remove the lakehouse and all build products"
+	@echo "make clean                                  remove .lakehouse with all its tables, and all build products"
 
 $(VENV)/ready: requirements.lock scripts/jars.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \

@@ -1,4 +1,4 @@
-"""Columns and types from the DDL records (`tableChanges`) of MySQL and MariaDB, for events without a schema block.
+"""Columns and types from the DDL records (`tableChanges`) of MySQL, MariaDB and TiCDC, for events without a schema block.
 
 A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling mode), which
 no event names. The values tell it where they can: a mode in which one of them cannot have been written is ruled out, and of the

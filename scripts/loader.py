@@ -414,7 +414,8 @@ def _land(
         return landed
     if isinstance(refused, RecordsGoneError):
         problem = "the broker keeps deleting records before they are read, or breaks off"
-        raise LakehouseError(f"{system}: {problem}; spark.log in LAKEHOUSE_DIR says more.")
+        remedy = "Raise the topics' retention and run again; what has landed stays"
+        raise LakehouseError(f"{system}: {problem}; spark.log in LAKEHOUSE_DIR says more. {remedy}.")
     raise LakehouseError(f"{system}: another loader kept landing records in {table}. Wait for it and run again.")
 
 
@@ -599,7 +600,7 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     return (
         f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
         "named. Land all that is missing, then build its tables anew: "
-        f"dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
+        f".venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
     )
 
 
@@ -731,7 +732,7 @@ def _commit(
     if not kept:
         landed.repeated += repeated
         return False
-    _write(spark, table, _frame(spark, records, chunk.heads), batch, snapshot)
+    _write(table, _frame(spark, records, chunk.heads), batch, snapshot)
     landed.records += kept
     landed.repeated += repeated
     landed.invalid += chunk.invalid
@@ -763,7 +764,7 @@ def _commit_span(
             _count(landed, span.offsets, repeated, {})
             return False
         records = _identified(records).join(_held(spark, table, span.offsets), IDENTITY, "left_anti").drop("content")
-    _write(spark, table, records, batch, snapshot)
+    _write(table, records, batch, snapshot)
     # Of all offsets none may hold a record: then the number is still free. The table may be another again by now.
     committed = _snapshot_of(spark, table, batch)
     kept = {} if committed is None else _remember(span, _as_of(spark, table, committed).where(F.col("batch") == batch))
@@ -800,7 +801,7 @@ def _count(landed: Landed, offsets: Offsets, repeated: dict[Place, int], kept: d
             landed.gaps[topic] = landed.gaps.get(topic, 0) + gap
 
 
-def _write(spark: SparkSession, table: str, records: DataFrame, batch: int, snapshot: int | None) -> None:
+def _write(table: str, records: DataFrame, batch: int, snapshot: int | None) -> None:
     """Commit records as `batch`.
 
     Raises:

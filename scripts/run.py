@@ -1,6 +1,6 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result.
 
-With REPLAY (`make replay`) the tables that have rejected records are built anew instead, after a fix.
+With REPLAY (`make replay`) the tables that have rejected records are built anew besides, after a fix.
 """
 
 import hashlib
@@ -182,7 +182,11 @@ def shown(name: str) -> str:
 
 
 def main() -> int:
-    """Run the pipeline; the exit status is 0 if every model was built and no record was deleted before it was read."""
+    """Run the pipeline and return the exit status.
+
+    It is 0 if every model was built, no record was deleted before it was read, and no log has started over; 130 after Ctrl-C, but 0 where
+    EVERY was going on; else 1.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # of a terminal that cannot show …
@@ -212,7 +216,7 @@ def main() -> int:
         if every:
             return _go_on(spark, todo[0], every, bool(failed), say)
         if failed:
-            say(f"\n{failed} models failed; see the messages above and {log_file()}.")
+            say(f"\n{failed} models failed: the messages are above, in full in logs/dbt.log (dbt) and {log_file()} (Spark). Run again after a mend.")
         if lost:
             raise LakehouseError(_lost(lost))
         if failed or behind:

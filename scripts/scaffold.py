@@ -1,7 +1,7 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
-What the events say of a table is found in `observe`; the files are plain text of one shape, and a file that was
-edited by hand since is never written over.
+What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand since
+are never written over; YAML, and the models of the system as a whole, are generated anew.
 """
 
 import ast
@@ -105,7 +105,8 @@ def scaffold(
 
     Raises:
         LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
-            is not what the table has or had; several connectors send a table. No file is written then.
+            is not what the table has or had; several connectors send a table. Models of tables that came before it may have been written; the next run
+            builds them.
     """
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")

@@ -102,7 +102,8 @@ def test_a_table_of_what_is_shown_names_tests_that_there_are(page: str) -> None:
     links = re.findall(r'^\[(\w+)\]: (\S+) "(\w+)"$', text, re.MULTILINE)
     body = re.sub(r"^\[\w+\]: .*$", "", text, flags=re.MULTILINE)
 
-    assert set(re.findall(r"\[(\w+)\](?![\[(])", body)) == {label for label, _, _ in links}
+    labels = [label for label, _, _ in links]
+    assert set(re.findall(r"\[(\w+)\](?![\[(])", body)) == set(labels) and len(labels) == len(set(labels))
     for _, file, name in links:
         tree = ast.parse((path.parent / file).read_text(encoding="utf-8"))
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"

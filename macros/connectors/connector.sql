@@ -58,7 +58,8 @@
 
 {#-
     The capabilities of a connector that writes Debezium's own envelope; a connector's macro replaces those in
-    which it differs. All but the first four are SQL over `_event.payload`, the parsed value, and the record's own columns.
+    which it differs. Those that are expressions are SQL over `_event.payload`, the
+    parsed value, and the record's own columns; the others are names, flags or lists.
 
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object
       `{"value": …, "set": …}` (key columns may be plain); `flat`: the columns are members of the value itself;

@@ -77,7 +77,7 @@
         *,
         {%- for name in names %}
         {% if c.form == 'document' -%}
-        {{ _document_value(c, name, types[loop.index0], _is_whole_document(columns[name]), keys) }}
+        {{ _document_value(name, types[loop.index0], _is_whole_document(columns[name]), keys) }}
         {%- else -%}
         {{ _image_value(c, name, types[loop.index0], row_keys, has_two_halves) }}
         {%- endif %} as _image_{{ loop.index }},

@@ -55,7 +55,7 @@
 
 
 {#- The JSON value of a column: the whole document as it came, a field of it, or the key. -#}
-{% macro _document_value(c, name, type, is_whole, keys) -%}
+{% macro _document_value(name, type, is_whole, keys) -%}
     {%- if is_whole -%}
         if(_op = 'd', {{ 'null' if keys else '_event.payload.before' }}, _event.payload.after)
     {%- elif name in keys -%}

@@ -9,7 +9,8 @@
     {%- set c = debezium_connector(connector) -%}
     {%- if not c.table -%}
         {{ exceptions.raise_compiler_error(
-            "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector ~ "' do not name their table; their topic does."
+            "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector ~ "' do not name their table; their topic does.\n"
+            ~ "  Have the staging models read source('bronze', …) without routed, and delete this model."
         ) }}
     {%- endif -%}
     {%- set bounds = _look_up_landed(events, topics) %}

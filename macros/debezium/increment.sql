@@ -89,7 +89,7 @@
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: dbt run --full-refresh --profiles-dir profiles --select ' ~ model.name
+            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --profiles-dir profiles --select ' ~ model.name
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
@@ -186,7 +186,7 @@
     {%- if found != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ staging ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: dbt run --profiles-dir profiles --select ' ~ staging.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ staging.identifier ~ '+'
         ) }}
     {%- endif -%}
 {%- endmacro %}
@@ -377,7 +377,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
-            ~ '  Build it with the models that read it: dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
     {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
@@ -406,7 +406,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ bronze ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
             ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
-            ~ '  dbt run --full-refresh --profiles-dir profiles --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
+            ~ '  .venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
         ) }}
     {%- endif -%}
 {%- endmacro %}
