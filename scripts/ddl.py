@@ -130,7 +130,7 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
 
 
 def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str]) -> dict[str, str]:
-    """Columns that a newer DDL record has changed so that values may be misread as what is declared, and the type they have now.
+    """Columns to which a newer DDL record gives another type than an older one and the declaration, and the type they have now.
 
     Where several modes of the connector give what is declared, of all columns of the older record, it is the first of them.
     """
@@ -145,7 +145,7 @@ def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: di
         then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
         if mode is not None and before[name].types[mode] == declared[name]:
             kind = then.get(mode, next(iter(then.values())))
-            if is_misread(kind, declared[name]):
+            if kind != declared[name]:
                 found[name] = kind
     return found
 

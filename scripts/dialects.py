@@ -36,9 +36,17 @@ FLATTENED_METADATA = {
 SOURCE_METADATA = {
     *("rs_id", "ssn", "redo_thread", "user_name", "row_id", "redo_sql", "lcr_position", "start_scn", "start_ts_ms", "commit_ts_ms"),
     *("ord", "h", "wallTime", "lsid", "txnNumber", "tord", "stxnid", "initsync", "rs", "vgtid", "begin_lsn", "ts_sec"),
-    *("commit_time", "cluster", "cluster_id", "commit_ts", "resolved_ts", "ts_hlc", "origin"),
+    *("commit_time", "cluster", "cluster_id", "commit_ts", "resolved_ts", "ts_hlc", "origin", "origin_lsn", "receiver"),
+    *("receiver_library", "server_transaction_id", "mod_number", "value_capture_type", "project_id", "instance_id", "database_id"),
+    *("change_stream_name", "low_watermark", "read_at_timestamp", "number_records_in_transaction", "transaction_tag"),
+    *("system_transaction", "partition_token"),
+    *("is_last_record_in_transaction_in_partition", "number_of_partitions_in_transaction", "record_time", "tablet_id", "table_id"),
+    *("partition_id", "origin_id", "position_scn", "group_lsn", "group_offset", "batch_row_id"),
 }
-FLATTENED_TRANSACTION = {"transaction_id", "transaction_total_order", "transaction_data_collection_order"}
+FLATTENED_TRANSACTION = {
+    *("transaction_id", "transaction_total_order", "transaction_data_collection_order"),
+    *("transaction_transaction_epoch", "transaction_transaction_rank"),
+}
 
 
 def _source(payload: Payload) -> dict[str, Any]:
@@ -119,8 +127,8 @@ def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
 
 
 def _cockroachdb_columns(columns: dict[str, str]) -> dict[str, str]:
-    """Bytes come as `\\x` and their digits."""
-    return {name: "string" if kind == "bytes" else kind for name, kind in columns.items()}
+    """Bytes come as `\\x` and their digits, in arrays too."""
+    return {name: re.sub(r"\bbytes\b", "string", kind) for name, kind in columns.items()}
 
 
 def _document(payload: Payload, member: str) -> dict[str, Any] | None:
@@ -173,7 +181,7 @@ def _is_plain_row(payload: Payload) -> bool:
     )
     is_marker = payload.get("status") in ("BEGIN", "END") and "event_count" in payload
     is_notification = payload.keys() - {"timestamp"} == NOTIFICATION
-    return not (is_envelope or is_marker or is_notification or payload.keys() <= {"ts_ms", "ts_us", "ts_ns"})
+    return not (is_envelope or is_marker or is_notification or payload.keys() <= {"ts_ms", "ts_us", "ts_ns", "vgtid"})
 
 
 def _is_marked_row(payload: Payload) -> bool:

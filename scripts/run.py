@@ -184,8 +184,8 @@ def shown(name: str) -> str:
 def main() -> int:
     """Run the pipeline and return the exit status.
 
-    It is 0 if every model was built, no record was deleted before it was read, and no log has started over; 130 after Ctrl-C, but 0 where
-    EVERY was going on; else 1.
+    It is 0 if every model was built, no record was deleted before it was read, and no log has started over; 130 after Ctrl-C, but 0
+    where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -216,7 +216,7 @@ def main() -> int:
         if every:
             return _go_on(spark, todo[0], every, bool(failed), say)
         if failed:
-            say(f"\n{failed} models failed: the messages are above, in full in logs/dbt.log (dbt) and {log_file()} (Spark). Run again after a mend.")
+            say(f"\n{failed} models failed: see above, and all of it in logs/dbt.log and {log_file()}. Mend it and run again.")
         if lost:
             raise LakehouseError(_lost(lost))
         if failed or behind:

@@ -1,7 +1,7 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
-What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand since
-are never written over; YAML, and the models of the system as a whole, are generated anew.
+What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand
+since are never written over; YAML, and the models of the system as a whole, are generated anew.
 """
 
 import ast
@@ -9,11 +9,13 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -105,8 +107,8 @@ def scaffold(
 
     Raises:
         LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
-            is not what the table has or had; several connectors send a table. Models of tables that came before it may have been written; the next run
-            builds them.
+            is not what the table has or had; several connectors send a table. Models of tables that came before it may have been
+            written; the next run builds them.
     """
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
@@ -125,7 +127,8 @@ def scaffold(
         if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
             refused = refused | one.table.topics
     ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    seen = observe(spark, system, connector, above_batch, modelled, refused, ddl)
+    known_columns = {identity: declared.table.columns for identity, declared in known.items()}
+    seen = observe(spark, system, connector, above_batch, modelled, refused, ddl, known_columns)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     changed = _changed_by_ddl(spark, system, known, ddl, above_batch, models)
     for table in seen:
@@ -134,6 +137,12 @@ def scaffold(
         possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
         of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
         _check_types(system, of_ddl, known[identity], models, changed[identity])
+    described = {(table.identity, name) for table in seen for name in table.kinds}  # by a schema block, which `_update` looks at
+    for identity, columns in changed.items():
+        for name in sorted(columns):
+            if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
+                before = _declared(system, known[identity], models)[name]
+                done.notes.append(_told_of_type(known[identity].table.name, name, before, columns[name]))
     for table in seen:
         wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
@@ -227,24 +236,15 @@ def _changed_by_ddl(
     above_batch: int,
     models: Path,
 ) -> dict[tuple[str, ...], dict[str, str]]:
-    """Of tables that have models, columns that new DDL records write in another way than declared, and the type they have now."""
+    """Of tables that have models, columns to which new DDL records give another type than declared, and the type they have now."""
     todo = {identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL}
     if not todo:
         return {}
-    before: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
-    rows = spark.table(f"bronze.`{system}`").where(F.col("topic").isin(*topics) & (F.col("batch") <= above_batch))
-    rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
-    rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
-    for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect()):
-        value = parsed(row.value)
-        payload = value.get("payload", value) if isinstance(value, dict) else None
-        changes = payload.get("tableChanges") if isinstance(payload, dict) else None
-        for change in changes if isinstance(changes, list) else []:
-            _note_ddl(change, before, row.topic, todo.keys())
+    before = _ddl_up_to(spark, system, above_batch, todo.keys(), F.col("topic").isin(*topics))
     changed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
-        columns = _argument(system, declared, models, "columns", dict) or declared.table.columns
+        columns = _declared(system, declared, models)
         changed[identity] = {}
         for topic in {table["topic"] for table in ddl[identity]}:
             older, new = ([table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl))
@@ -260,6 +260,38 @@ def _changed_by_ddl(
                 changed[identity] |= written_otherwise(last, table, columns)
                 last = _last_columns([last, table])
     return changed
+
+
+def _ddl_up_to(
+    spark: SparkSession, system: str, batch: int, wanted: Set[tuple[str, ...]], condition: Any
+) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """What the newest DDL records up to a batch, of those for which a condition holds, say of some tables, the newest last."""
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    rows = spark.table(f"bronze.`{system}`").where((F.col("batch") <= batch) & condition)
+    rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
+    rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
+    for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect()):
+        value = parsed(row.value)
+        payload = value.get("payload", value) if isinstance(value, dict) else None
+        changes = payload.get("tableChanges") if isinstance(payload, dict) else None
+        for change in changes if isinstance(changes, list) else []:
+            _note_ddl(change, found, row.topic, wanted)
+    return found
+
+
+def _declared(system: str, declared: "Declared", models: Path) -> dict[str, str]:
+    """The columns of a table as its staging model has them, which somebody may have edited."""
+    columns: dict[str, str] = _argument(system, declared, models, "columns", dict) or declared.table.columns
+    return columns
+
+
+def _told_of_type(table: str, name: str, known: str, kind: str) -> str:
+    misread = "values of 2^63 and above are read as negative"
+    return (
+        f"{table}: column {name} is declared {known}, new events have {kind}; "
+        f"{misread if kind == 'uint64' else 'events that do not fit are rejected, others have what stands in the event'}. "
+        "Change the declaration in the staging model to take them; the next run builds the table anew."
+    )
 
 
 def _last_columns(tables: list[dict[str, Any]]) -> dict[str, Any]:
@@ -294,8 +326,7 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
     Args:
         changed: what DDL records say so of, where no schema block does.
     """
-    table = declared.table
-    columns = _argument(system, declared, models, "columns", dict) or table.columns
+    table, columns = declared.table, _declared(system, declared, models)
     new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
     for name, known in {**columns, **new}.items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
@@ -303,7 +334,8 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
         for kind in sorted(seen.kinds.get(name, of_ddl)):
             is_guessed = name not in seen.kinds  # from a DDL record, in the connector's default mode where nothing tells another
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            if is_misread(kind, known) and not is_accepted and not _says_more(table, name, known, kind):
+            is_excused = not is_guessed and _says_more(table, name, known, kind)
+            if is_misread(kind, known) and not is_accepted and not is_excused:
                 silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
                 way_out = (
                     "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own, and take "
@@ -376,8 +408,9 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     if not columns:
         return "no event carries a row"
     for name, kinds in {} if declared else seen.kinds.items():
-        others = [kind for kind in sorted(kinds) if len(kinds) > 1 and is_misread(kind, columns.get(name, kind))]
-        if not others:
+        known = columns.get(name, "")
+        others = [kind for kind in sorted(kinds) if is_misread(kind, known) and not _says_more(seen, name, known, kind)]
+        if len(kinds) == 1 or not others:
             continue
         return (
             f"column {name} is {columns[name]} in some events and {others[0]} in others, and as one type some would be read as "
@@ -599,6 +632,7 @@ def observe(
     modelled: Set[str] = frozenset(),
     further: Set[str] = frozenset(),
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
+    declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
 ) -> list[TableSeen]:
     """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
@@ -609,6 +643,8 @@ def observe(
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
         ddl: gets what DDL records say of a table, the newest last.
+        declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for that had
+            landed before, too.
     """
     rows = spark.table(f"bronze.`{system}`").where("value is not null")
     rows = rows.where((F.col("batch") > above_batch) | F.col("topic").isin(*further) if further else F.col("batch") > above_batch)
@@ -627,7 +663,18 @@ def observe(
             of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
         sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
         events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
-    return _tables(events, connector, system, modelled, ddl)
+
+    def older_ddl(tables: Mapping[tuple[str, ...], TableSeen]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+        """Of the connector's own topic, of the tables' (where all is in one), and of those that bare values get."""
+        topics = {topic for table in tables.values() for topic in table.topics | table.servers}
+        topics |= {f"{server}.{identity[0]}" for identity, table in tables.items() for server in table.servers}
+        topics -= further  # of which all records are among the events
+        if not topics or not above_batch:
+            return {}
+        names = [F.col("value").contains(json.dumps(identity[-1], ensure_ascii=False)[1:-1]) for identity in sorted(tables)]
+        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & reduce(or_, names))
+
+    return _tables(events, connector, system, modelled, ddl, declared, older_ddl)
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
@@ -673,6 +720,8 @@ def _tables(
     system: str,
     modelled: Set[str],
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
+    declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
+    older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], dict[tuple[str, ...], list[dict[str, Any]]]]" = lambda _: {},
 ) -> list[TableSeen]:
     ddl = {} if ddl is None else ddl
     tables: dict[tuple[str, ...], TableSeen] = {}
@@ -730,7 +779,14 @@ def _tables(
             table.message_keys += _other_keys([columns_of_key], table.message_keys)
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
-    _type_from_ddl(tables, rows, ddl)
+    untold = {
+        identity: table
+        for identity, table in tables.items()
+        if table.connector in OF_DDL
+        and (identity not in declared or {name for row in rows.get(identity, []) for name in row} - declared[identity].keys())
+    }
+    older = older_ddl(untold)
+    _type_from_ddl(tables, rows, {**ddl, **{identity: older[identity] + ddl.get(identity, []) for identity in older}})
     for identity, table in sorted(tables.items(), key=lambda item: item[1].types_from != "schema block"):  # others learn from these
         _complete(table, rows.get(identity, []), tables)
         described, table.columns = table.columns, dialects[identity].columns(table.columns)
@@ -791,9 +847,15 @@ def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[s
 
 
 def _with_zones(columns: dict[str, str], rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Timestamps whose texts have a zone: CockroachDB's schema block has one name for both kinds."""
-    texts = {name: [row[name] for row in rows if row.get(name)] for name, kind in columns.items() if kind == "TimestampText"}
-    return {name: "ZonedTimestamp" for name, found in texts.items() if found and all(ZONED.search(str(text)) for text in found)}
+    """Timestamps whose texts have a zone, in arrays too: CockroachDB's schema block has one name for both kinds."""
+    zoned = {}
+    for name, kind in columns.items():
+        if kind in ("TimestampText", "array<TimestampText>"):
+            values = [row[name] for row in rows if row.get(name)]
+            texts = [text for value in values for text in (value if isinstance(value, list) else [value]) if text is not None]
+            if texts and all(ZONED.search(str(text)) for text in texts):
+                zoned[name] = kind.replace("TimestampText", "ZonedTimestamp")
+    return zoned
 
 
 def _unlike(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
@@ -884,7 +946,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = {}
     if seen.types_from == "schema block":
-        columns = _argument(system, declared, models, "columns", dict) or table.columns
+        columns = _declared(system, declared, models)
         changed = {
             name: kind
             for name, kind in seen.columns.items()
@@ -892,13 +954,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
             and not _says_more(table, name, columns[name], kind)
             and kind not in table.misread.get(name, [])
         }
-    misread = "values of 2^63 and above are read as negative"
-    for name, kind in changed.items():
-        done.notes.append(
-            f"{table.name}: column {name} is declared {columns[name]}, new events have {kind}; "
-            f"{misread if kind == 'uint64' else 'events that do not fit are rejected, others have what stands in the event'}. "
-            "Change the declaration in the staging model to take them; the next run builds the table anew."
-        )
+    done.notes += [_told_of_type(table.name, name, columns[name], kind) for name, kind in changed.items()]
     for name, kinds in seen.unlike.items():
         if table.columns.get(name, "").partition("(")[0] in kinds and is_untouched(system, declared, models):
             done.notes.append(

@@ -36,14 +36,14 @@ HELD_INSTEAD: dict[tuple[str, str, str], Any] = {
     **{("billing.all_types", key, "c_date"): date(2001, 1, 1) for key in ("2", "12")},
     ("billing.all_types", "14", "c_enum"): "a\\,b",
 }
-# Rows that are rejected, for the columns named: beyond year 9999, before year 1 or infinite; no bits at all. In the snapshot
+# Rows that are rejected, for the columns named: beyond year 9999, before year 1 or infinite. In the snapshot
 # Debezium gives the first day of year 1 in another calendar. The other columns are compared in staging.
 INFINITE = "c_date, c_timestamp_0, c_timestamp_3, c_timestamp, c_timestamptz, c_dates, c_timestamps, c_timestamptzs"
 REJECTED = {
     "public.all_types": {
-        "2": "c_date, c_timestamp_0, c_timestamp, c_timestamptz, c_varbit",
+        "2": "c_date, c_timestamp_0, c_timestamp, c_timestamptz",
         "4": INFINITE,
-        "12": "c_date, c_timestamp, c_timestamptz, c_varbit",
+        "12": "c_date, c_timestamp, c_timestamptz",
         "14": INFINITE,
     }
 }
@@ -71,7 +71,7 @@ def same(found: Any, text: str | None, kind: str) -> bool:
         return bool(found == interval(text))
     if isinstance(found, int):
         is_bits = kind in ("bit(5)", "bit varying(12)")  # PostgreSQL prints their digits, MariaDB the number
-        return found == int(text, 2 if is_bits else 10)
+        return found == int(text or "0", 2 if is_bits else 10)  # of no bits the event is that of zero
     if isinstance(found, Decimal):
         return found == Decimal(text.replace("$", "").replace(",", ""))
     if isinstance(found, float):

@@ -96,6 +96,8 @@ def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str,
 
 
 def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
+    from scripts.dialects import ALIKE
+
     """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
     names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
     code = macros["debezium_connector"]["macro_sql"]
@@ -108,6 +110,8 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
         assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
     assert files <= pages
     assert connectors().keys() == names
+    alike = re.findall(r"name in \(([^)]*)\)", macros["connectors_read_as"]["macro_sql"])
+    assert [set(re.findall(r"'(\w+)'", group)) for group in alike] == list(ALIKE)
     passing = {file for file in files if re.search(r"'passes_keys_on': '", macros[f"{file}_connector"]["macro_sql"])}
     assert passing == {name for name, row in connectors().items() if row["passes_keys_on"] == "true"}
     with (REPOSITORY / "seeds" / "cdc_operations.csv").open(encoding="utf-8", newline="") as seed:

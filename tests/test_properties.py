@@ -2,7 +2,7 @@
 
 A world is a history of a lakehouse: events of many independent groups of keys in one table (so that a run of dbt checks all
 of them at once), dealt to several runs, and what happens around each run. A few more tables have truncates, which are of all keys.
-`make soak` draws many more. All that hypothesis draws is the connector and the seed of the rest.
+`make soak` draws many more. All that hypothesis draws is the seed of the rest.
 """
 
 import itertools
@@ -32,12 +32,12 @@ SYSTEMS = itertools.count()
 MUTATION = re.compile(r"\s*(/\*.*?\*/\s*)?(create|insert|merge|delete|update|alter)\b", re.DOTALL | re.IGNORECASE)
 
 Event = tuple[int, str, int, dict[str, Any] | None, str]  # lsn, op, key in the group, row without key, snapshot mark
-SETTINGS = settings(
-    max_examples=WORLDS, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=WORLDS < 10
-)
 
 
-CONNECTORS = st.sampled_from(["postgresql", "mysql"])
+def worlds(number: int) -> settings:
+    return settings(
+        max_examples=number, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, derandomize=WORLDS < 10
+    )
 
 
 def history_of(chance: Random, connector: str) -> list[Event]:
@@ -174,8 +174,9 @@ def wrong(found: dict[int, dict[str, Any]], world: list[Group], truncates: list[
     return min(told, default=(0, ""))[1]
 
 
-@SETTINGS
-@given(chance=st.randoms(use_true_random=True), connector=CONNECTORS)
+@pytest.mark.parametrize("connector", ["postgresql", "mysql"])
+@worlds((WORLDS + 1) // 2)
+@given(chance=st.randoms(use_true_random=True))
 def test_any_history_gives_the_fold(lakehouse: Lakehouse, chance: Random, connector: str) -> None:
     system, world = f"any_history_{next(SYSTEMS)}", groups(chance, GROUPS, connector)
     world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])  # tells the scaffold the columns
@@ -251,7 +252,7 @@ def of_transaction(system: str, group: int, item: Event, number: float, offset: 
     return {**made, "value": json.dumps(value), "headers": [{"key": header, "value": "{}"}] if header else []}
 
 
-@settings(SETTINGS, max_examples=max(1, WORLDS // 3))
+@worlds(max(1, WORLDS // 3))
 @given(chance=st.randoms(use_true_random=True))
 def test_keys_that_rows_pass_on_in_one_statement_have_the_rows_of_the_source(lakehouse: Lakehouse, chance: Random) -> None:
     """Transactions land in any order, in parts, and again; the parts of one in their order, as a topic has them."""
@@ -291,8 +292,8 @@ def test_keys_that_rows_pass_on_in_one_statement_have_the_rows_of_the_source(lak
     assert lakehouse.dbt("test", "--select", f"{system}__orders,test_name:newest_change_wins").success
 
 
-@settings(SETTINGS, max_examples=max(1, WORLDS // 3))
-@given(chance=st.randoms(use_true_random=True), of_first=CONNECTORS)
+@worlds(max(1, WORLDS // 3))
+@given(chance=st.randoms(use_true_random=True), of_first=st.sampled_from(["postgresql", "mysql"]))
 def test_any_table_history_with_truncates_gives_the_fold(lakehouse: Lakehouse, chance: Random, of_first: str) -> None:
     """Every other table is of the other connector."""
     system, offsets = f"any_table_{next(SYSTEMS)}", itertools.count(1)

@@ -93,6 +93,7 @@ COLUMNS: dict[str, Column] = {
     "binary_base64_url": ("string", None, None, "AAEC_w==", "AAEC/w==", ["#"]),
     "binary_hex": ("string", None, None, "000102ff", "AAEC/w==", ["000102f", "0g", 1234]),
     "three_bits": ("bytes", DEBEZIUM + "data.Bits", {"length": "3"}, "BQ==", "5", ["#", True, 10]),
+    "no_bits_set": ("bytes", DEBEZIUM + "data.Bits", {"length": "8"}, "", "0", ["#"]),
     "many_bits": ("bytes", DEBEZIUM + "data.Bits", {"length": "72"}, "AQAAAAAAAACA", "gAAAAAAAAAAB", []),
     # time.precision.mode: adaptive, adaptive_time_microseconds, connect, isostring, microseconds, nanoseconds
     "day": ("int32", DEBEZIUM + "time.Date", None, DAY, "2017-09-15", [2932897, -719163]),
@@ -720,6 +721,37 @@ def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) 
     assert (rows[11]["note"], rows[12]["rest"]) == ("a? \\\\ud800 \U0001f600", '{"b":"?","c":"\U0001f600"}')
 
 
+def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehouse) -> None:
+    """As they do where a run lands what there is every minute."""
+    from scripts.scaffold import scaffold
+
+    def ddl(at: int, *columns: dict[str, Any]) -> dict[str, Any]:
+        change = {"type": "ALTER", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
+        value = {"source": {"connector": "mysql", "db": "public"}, "databaseName": "public", "ddl": "ALTER", "tableChanges": [change]}
+        return {"topic": "shop", "offset": at, "value": json.dumps(value)}
+
+    def scaffolded(batch: int, record: dict[str, Any]) -> list[str]:
+        """What is told of a batch that alone is new."""
+        lakehouse.land("told_before", [record])
+        models = lakehouse.project / "models"
+        return scaffold(lakehouse.spark, "told_before", None, {}, batch - 1, models).notes
+
+    id, n = {"name": "id", "typeName": "INT"}, {"name": "n", "typeName": "BIGINT UNSIGNED"}
+    price, when = {"name": "price", "typeName": "DECIMAL", "length": 10, "scale": 2}, {"name": "at", "typeName": "DATETIME", "length": 3}
+    row = {"id": 1, "n": -1, "price": unscaled(222)}
+    staging = lakehouse.project / "models" / "staging" / "told_before" / "stg_told_before__orders.sql"
+    scaffolded(1, ddl(1, id, n, price))
+    scaffolded(2, of_mysql(created(10, **row)))
+    assert all(told in staging.read_text() for told in ("'id': 'int32'", "'n': 'uint64'", "'price': 'Decimal(10,2)'"))
+    scaffolded(3, ddl(3, id, n, price, when))
+    scaffolded(4, of_mysql(created(20, **row, at=SECOND * 1000)))
+    assert "'at': 'Timestamp'" in staging.read_text()
+    notes = scaffolded(5, ddl(5, {**id, "typeName": "BIGINT"}, n, price, when))
+    assert any("column id is declared int32, new events have int64" in note for note in notes), notes
+    with pytest.raises(LakehouseError, match="column n is declared uint64, and new events have int64"):
+        scaffolded(6, ddl(6, id, {**n, "typeName": "BIGINT"}, price, when))
+
+
 def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path) -> None:
     from scripts.ddl import written_otherwise
 
@@ -747,11 +779,14 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
     misread = [("Decimal(12,4)", "Decimal(8,2)"), ("Timestamp", "MicroTimestamp"), ("Date", "MicroTimestamp"), ("double", "float")]
     misread += [("string", "bytes"), ("string", "Decimal(8,0)"), ("Time", "MicroTime"), ("int64", "Timestamp")]
-    misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>")]
+    misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>"), ("int64", "double"), ("int32", "float"), ("Decimal(8,2)", "double")]
+    misread += [("int64", "uint64"), ("uint64", "Decimal(20,0)"), ("int64", "Decimal(20,0)"), ("MicroTimestamp", "TimestampText")]
+    misread += [("Decimal(8,2)", "DecimalText(8,2)"), ("Date", "TimestampText")]
     exact_or_rejected = [("Decimal(12,2)", "Decimal(8,2)"), ("int64", "int32"), ("float", "double"), ("string", "int32")]
     exact_or_rejected += [("Timestamp", "TimestampText"), ("double", "Decimal(8,2)"), ("uint64", "int64"), ("int32", "string")]
     exact_or_rejected += [("Enum", "string"), ("any", "string"), ("Bits(8)", "Bits(4)"), ("Decimal(8,2)", "any")]
     exact_or_rejected += [("Timestamp", "int64"), ("Decimal(8,2)", "string")]  # what stands in the event
+    exact_or_rejected += [("int32", "double"), ("int16", "float"), ("int64", "Decimal(19,0)"), ("string", "DecimalText(8,2)")]
     assert [pair for pair in misread if not is_misread(*pair)] == []
     assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
 
@@ -784,6 +819,11 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     of_cockroachdb = {"type": "float64", "name": "decimal", "parameters": {"precision": "20", "scale": "2"}}
     assert column_type(of_cockroachdb) == "Decimal(20,2)"
     assert column_type({**of_cockroachdb, "parameters": {"precision": "0", "scale": "0"}}) == "any"
+    of_geometry: dict[str, Any] = {"type": "struct", "name": "io.debezium.data.geometry.Geometry", "fields": [{"field": "wkb"}]}
+    assert column_type(of_geometry) == "Geometry"
+    assert column_type({**of_geometry, "fields": [{"field": "wkb"}, {"field": "extensions"}]}) == "any"  # open and closed paths
+    of_bits = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "2147483647"}}
+    assert column_type(of_bits) == "Bits(2147483647)"
 
 
 def test_what_is_no_whole_json_is_of_no_kind_but_rejected(lakehouse: Lakehouse) -> None:

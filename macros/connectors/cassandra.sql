@@ -12,12 +12,12 @@
         'left_out': 'unset',
         'updates_parts_of_collections': true,
         'splits_key_changes': true,
-        'reject': "when lower(_event.payload.op) = 'r' then 'range_delete' || ': delete row by row'",
+        'reject': "when lower(_event.payload.op) in ('r', 't') then 'range_delete' || ': delete row by row'",
     })) }}
 {%- endmacro %}
 
 
-{#- `r` is no snapshot row but the delete of a range of rows, `i` an insert. -#}
+{#- `r` is no snapshot row but the delete of a range of rows, which Debezium's `EnvelopeTransformation` calls `t`; `i` is an insert. -#}
 {% macro _cassandra_op() -%}
-    case lower(_event.payload.op) when 'i' then 'c' when 'r' then 'd' else lower(_event.payload.op) end
+    case lower(_event.payload.op) when 'i' then 'c' when 'r' then 'd' when 't' then 'd' else lower(_event.payload.op) end
 {%- endmacro %}

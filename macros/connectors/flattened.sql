@@ -61,6 +61,9 @@
     The source's position where the row has one, else nothing: the order of the topic decides. Without `__deleted` deletes
     come as tombstones, which have no position, so the rows must not have one either. A tombstone beside a row with
     `__deleted` sorts before every row, and changes nothing.
+
+    Fields of these names that mean something else: the `sequence` of Spanner and Db2 for i (a number) and of CockroachDB (`[]`), the
+    `lsn` of YugabyteDB's gRPC connector (`1:2::9:0`), the `file` of Cassandra (`CommitLog-7-1.log`).
 -#}
 {% macro _flattened_position(prefix) -%}
     {%- set postgresql = _postgresql_position()
@@ -72,8 +75,9 @@
         | replace('_event.payload.source.row', _flattened(prefix, 'row')) -%}
     case
         when _event.payload.`__deleted` is null then ''
-        when coalesce({{ _flattened(prefix, 'lsn') }}, {{ _flattened(prefix, 'sequence') }}) is not null then {{ postgresql }}
-        when {{ _flattened(prefix, 'file') }} is not null then {{ binlog | replace('_event.payload.source', '_event.payload') }}
+        when contains({{ _flattened(prefix, 'lsn') }}, ':') then ''
+        when {{ _flattened(prefix, 'lsn') }} is not null or {{ _flattened(prefix, 'sequence') }} like '[_%]' then {{ postgresql }}
+        when {{ _flattened(prefix, 'file') }} not like '%.log' then {{ binlog | replace('_event.payload.source', '_event.payload') }}
         else ''
     end
 {%- endmacro %}

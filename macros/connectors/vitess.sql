@@ -5,6 +5,7 @@
         'fields': ['transaction: struct<id: string, transaction_epoch: string, transaction_rank: string, total_order: string>'],
         'position': _vitess_position(),
         'table': ['_event.payload.source.keyspace', '_event.payload.source.table'],
+        'left_out': 'placeholder',
     })) }}
 {%- endmacro %}
 

@@ -464,7 +464,7 @@ from ({{ judged }}) as judged
         when _op is null and _event.payload.status in ('BEGIN', 'END') and _end is not null then 'transaction'
         when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null and _end is not null then 'ddl'
         when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null and _end is not null then 'notification'
-        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null and {{ _has_members(['ts_ms'], ['ts_us', 'ts_ns']) }} then 'heartbeat'
+        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null and {{ _has_members(['ts_ms'], ['ts_us', 'ts_ns', 'vgtid']) }} then 'heartbeat'
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
         {%- endif %}
@@ -499,7 +499,7 @@ from ({{ judged }}) as judged
         'historyRecord': {'kind': 'ddl', 'members': ['source', 'historyRecord']},
         'aggregate_type': {'kind': 'notification', 'members': ['id', 'aggregate_type', 'type', 'additional_data'], 'further': ['timestamp']},
         'message': {'kind': 'message', 'members': ['op', 'source', 'message'], 'further': times + ['transaction']},
-        'ts_ms': {'kind': 'heartbeat', 'members': ['ts_ms']},
+        'ts_ms': {'kind': 'heartbeat', 'members': ['ts_ms'], 'further': times + ['vgtid']},
     } -%}
     {%- set declared = columns.keys() | map('lower') | list -%}
     {%- set found = {} -%}

@@ -27,8 +27,8 @@
 
 
 {#-
-    A bit string. Debezium writes its bytes in base64, the lowest first; they are turned round in hexadecimal, because
-    `reverse` takes bytes for UTF-8 characters. Up to 63 bits it is a number, as
+    A bit string. Debezium writes its bytes in base64, the lowest first, without those above the last bit that is set: zero has none.
+    They are turned round in hexadecimal, because `reverse` takes bytes for UTF-8 characters. Up to 63 bits it is a number, as
     databases print it; longer ones stay bytes, the highest first.
 -#}
 {% macro type_bits(value, parameters) -%}
@@ -36,7 +36,7 @@
     {%- set highest_first = "regexp_replace(reverse(hex(" ~ bytes ~ ")), '(.)(.)', '$2$1')" -%}
     {%- set is_number = parameters and parameters[0] | int <= 63 -%}
     {%- set number -%}
-        try_cast(conv({{ highest_first }}, 16, 10) as bigint)
+        try_cast(conv(concat('0', {{ highest_first }}), 16, 10) as bigint)
     {%- endset -%}
     {{ return({
         'json': 'string',
