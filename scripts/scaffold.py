@@ -141,7 +141,7 @@ def scaffold(
     for identity, columns in changed.items():
         for name in sorted(columns):
             if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
-                before = _declared(system, known[identity], models)[name]
+                before = _declared_columns(system, known[identity], models)[name]
                 done.notes.append(_told_of_type(known[identity].table.name, name, before, columns[name]))
     for table in seen:
         wanted[table.identity] = _name_shards(system, table, known.get(table.identity), wanted[table.identity], servers)
@@ -158,6 +158,8 @@ def scaffold(
                 )
             else:
                 problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
+        if not declared and table.name in {one.table.name for one in known.values()}:  # by which records are counted
+            problem = f"another table is called {table.name} too, with its dots elsewhere. Land its events as a SYSTEM of its own"
         told_before = declared.table.source_tables if declared else set()
         if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
             table.source_tables |= told_before
@@ -244,7 +246,7 @@ def _changed_by_ddl(
     before = _ddl_up_to(spark, system, above_batch, todo.keys(), F.col("topic").isin(*topics))
     changed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
-        columns = _declared(system, declared, models)
+        columns = _declared_columns(system, declared, models)
         changed[identity] = {}
         for topic in {table["topic"] for table in ddl[identity]}:
             older, new = ([table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl))
@@ -279,7 +281,7 @@ def _ddl_up_to(
     return found
 
 
-def _declared(system: str, declared: "Declared", models: Path) -> dict[str, str]:
+def _declared_columns(system: str, declared: "Declared", models: Path) -> dict[str, str]:
     """The columns of a table as its staging model has them, which somebody may have edited."""
     columns: dict[str, str] = _argument(system, declared, models, "columns", dict) or declared.table.columns
     return columns
@@ -326,7 +328,7 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
     Args:
         changed: what DDL records say so of, where no schema block does.
     """
-    table, columns = declared.table, _declared(system, declared, models)
+    table, columns = declared.table, _declared_columns(system, declared, models)
     new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
     for name, known in {**columns, **new}.items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
@@ -946,7 +948,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     other_keys = _other_keys(seen.message_keys, table.message_keys)
     changed = {}
     if seen.types_from == "schema block":
-        columns = _declared(system, declared, models)
+        columns = _declared_columns(system, declared, models)
         changed = {
             name: kind
             for name, kind in seen.columns.items()

@@ -65,8 +65,8 @@ def up() -> str:
             return f"The Spark server is up already.\n{_how_to_use(server['address'])}"
         require_java()
         if "spark.master" not in settings():
-            told = f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master"
-            raise LakehouseError(f"{told}. Unset it, or name one that has.")
+            problem = f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master"
+            raise LakehouseError(f"{problem}. Unset it, or name one that has.")
         port, token = _address_before(file)
         ready, told = os.pipe()
         process = _start(file.fileno(), told, port, token)
@@ -76,8 +76,8 @@ def up() -> str:
         address = f"sc://localhost:{port}/;token={token}"
         try:
             if not select.select([ready], [], [], START_SECONDS)[0] or not os.read(ready, 1):
-                told = f"the Spark server did not start; its messages are at the end of {log_file()}"
-                raise LakehouseError(f"{told}. Mend what they name, then make up again.")
+                problem = f"the Spark server did not start; its messages are at the end of {log_file()}"
+                raise LakehouseError(f"{problem}. Mend what they name, then make up again.")
             _record(file, {**server, "address": address})
             session().sql("show schemas").collect()  # the first statement loads the catalog
         except BaseException:

@@ -727,7 +727,7 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
 
     def ddl(at: int, *columns: dict[str, Any]) -> dict[str, Any]:
         change = {"type": "ALTER", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
-        value = {"source": {"connector": "mysql", "db": "public"}, "databaseName": "public", "ddl": "ALTER", "tableChanges": [change]}
+        value = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
         return {"topic": "shop", "offset": at, "value": json.dumps(value)}
 
     def scaffolded(batch: int, record: dict[str, Any]) -> list[str]:
@@ -737,7 +737,8 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
         return scaffold(lakehouse.spark, "told_before", None, {}, batch - 1, models).notes
 
     id, n = {"name": "id", "typeName": "INT"}, {"name": "n", "typeName": "BIGINT UNSIGNED"}
-    price, when = {"name": "price", "typeName": "DECIMAL", "length": 10, "scale": 2}, {"name": "at", "typeName": "DATETIME", "length": 3}
+    price = {"name": "price", "typeName": "DECIMAL", "length": 10, "scale": 2}
+    when = {"name": "at", "typeName": "DATETIME", "length": 3}
     row = {"id": 1, "n": -1, "price": unscaled(222)}
     staging = lakehouse.project / "models" / "staging" / "told_before" / "stg_told_before__orders.sql"
     scaffolded(1, ddl(1, id, n, price))

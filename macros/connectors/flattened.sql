@@ -67,6 +67,7 @@
 -#}
 {% macro _flattened_position(prefix) -%}
     {%- set postgresql = _postgresql_position()
+        | replace('_event.payload.source.snapshot', _flattened(prefix, 'snapshot'))
         | replace('_event.payload.source.sequence', _flattened(prefix, 'sequence'))
         | replace('_event.payload.source.lsn', _flattened(prefix, 'lsn')) -%}
     {%- set binlog = _mysql_position()

@@ -18,6 +18,9 @@
     `lsn` alone is not the order, not even of one key: a transaction that waits on a unique index has written
     its record before the one that it waits for. Events without `sequence` (before Debezium 1.5) keep that race.
     A negative position is a rewritten snapshot's "unknown" and sorts before everything.
+
+    A row of an incremental snapshot has what was committed up to its commit, and nothing of the transaction after it, which may have
+    written, and lie, before the change whose position the row has (`read.only=true`). So it sorts before all of that transaction.
 -#}
 {% macro _postgresql_position() -%}
     {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. Cut by what looks for no pattern. -#}
@@ -28,7 +31,8 @@
         try_cast(_event.payload.source.lsn as bigint)
     {%- endset -%}
     {%- set commit_part = 'coalesce(' ~ commit_lsn ~ ', ' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
-    {%- set event_part = 'coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
+    {%- set is_before = "lower(_event.payload.source.snapshot) = 'incremental' and " ~ commit_lsn ~ ' is not null' -%}
+    {%- set event_part = 'if(' ~ is_before ~ ', 0, coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ '))' -%}
     {#- Their type has no wider numbers. -#}
     concat(
         {{ zero_padded('cast(if(' ~ commit_part ~ ' < 0, 0, ' ~ commit_part ~ ') as string)', 20) }},
