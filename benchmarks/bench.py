@@ -10,8 +10,9 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 - idle table: what one more silver model costs with nothing new, in a warm dbt process
 - resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 
-`hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap. `--against` adds
-another checkout of this project, to see what a change costs; `--ours-only` leaves the hand-written job out.
+`hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the jars as this
+project does, so none looks a package up. `--against` adds another checkout of this project, to see what a change costs; `--ours-only`
+leaves the hand-written job out.
 """
 
 import argparse
@@ -24,7 +25,8 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+JARS = os.environ.get("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars"))
+FLAGS = "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xms2g"  # profiles.yml
 HAND = {"hand": [], "hand tuned": ["--jvm-options", FLAGS, "--driver-memory", "2g"]}
 IDLE = """
 import time
@@ -63,7 +65,7 @@ class Project:
         self.environment = {
             **os.environ,
             "LAKEHOUSE_DIR": str(folder / "lakehouse"),
-            "LAKEHOUSE_JARS": os.environ.get("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars")),
+            "LAKEHOUSE_JARS": JARS,
             "LAKEHOUSE_PROJECT": str(folder),
             "DBT_PROFILES_DIR": str(folder / "profiles"),
             "PYTHONPATH": str(checkout),
@@ -129,7 +131,8 @@ def main() -> None:
                 environment = {**project.environment, "EVENTS": str(path)}
                 figures.time(phase, name, [sys.executable, "-m", "scripts.run"], environment, project.folder)
             for name, lakehouse in hands.items():
-                job = [sys.executable, str(REPOSITORY / "benchmarks" / "hand_written.py"), str(lakehouse), str(path), *HAND[name]]
+                job = [sys.executable, str(REPOSITORY / "benchmarks" / "hand_written.py"), str(lakehouse), str(path)]
+                job += ["--class-path", f"{JARS}/*", *HAND[name]]
                 figures.time(phase, name, job, dict(os.environ), work)
         for name, project in projects.items():
             figures.add("idle table", name, float(project.do("-c", IDLE).split()[-1]))
