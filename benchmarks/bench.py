@@ -11,8 +11,8 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 - resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 
 `hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the jars as this
-project does, so none looks a package up. `--against` adds another checkout of this project, to see what a change costs; `--ours-only`
-leaves the hand-written job out.
+project does, so none looks a package up. `--against` adds another checkout of this project, to see what a change costs;
+`--ours-only` leaves the hand-written job out.
 """
 
 import argparse
