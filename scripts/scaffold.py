@@ -127,7 +127,11 @@ def scaffold(
         if wanted_key and wanted_key != [name for name in one.table.keys if name != one.table.shard]:
             refused = refused | one.table.topics
     ddl: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    known_columns = {identity: declared.table.columns for identity, declared in known.items()}
+    known_columns = {
+        identity: {**declared.table.columns, **_declared_columns(system, declared, models)}
+        for identity, declared in known.items()
+        if declared.table.connector in OF_DDL
+    }
     seen = observe(spark, system, connector, above_batch, modelled, refused, ddl, known_columns)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     changed = _changed_by_ddl(spark, system, known, ddl, above_batch, models)
@@ -158,7 +162,7 @@ def scaffold(
                 )
             else:
                 problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
-        if not declared and table.name in {one.table.name for one in known.values()}:  # by which records are counted
+        if not problem and not declared and table.name in {one.table.name for one in known.values()}:  # by which records are counted
             problem = f"another table is called {table.name} too, with its dots elsewhere. Land its events as a SYSTEM of its own"
         told_before = declared.table.source_tables if declared else set()
         if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
@@ -673,7 +677,7 @@ def observe(
         topics -= further  # of which all records are among the events
         if not topics or not above_batch:
             return {}
-        names = [F.col("value").contains(json.dumps(identity[-1], ensure_ascii=False)[1:-1]) for identity in sorted(tables)]
+        names = [F.col("value").contains(json.dumps(identity[-1].replace('"', '""'), ensure_ascii=False)[1:-1]) for identity in sorted(tables)]
         return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & reduce(or_, names))
 
     return _tables(events, connector, system, modelled, ddl, declared, older_ddl)

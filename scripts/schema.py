@@ -143,6 +143,7 @@ def _with_numbers(name: str, *numbers: Any) -> str:
 
 INTEGERS = ["int16", "int32", "int64"]
 FLOATS = ["float", "double"]
+FLOAT_NAMES = {"float32": "float", "float64": "double"}
 PLAIN_NUMBERS = {*INTEGERS, *FLOATS, "uint64", "Year", "MicroDuration", "NanoDuration"}
 ENCODED_NUMBERS = {"Date", "Time", "MicroTime", "NanoTime", "Timestamp", "MicroTimestamp", "NanoTimestamp"}
 NO_DOUBLES = {"int64", "uint64", "Decimal", "MicroDuration", "NanoDuration", *(ENCODED_NUMBERS - {"Date", "Time"})}  # nor floats
@@ -173,6 +174,7 @@ def is_misread(written: str, declared: str) -> bool:
     but the schema block of an event, which models do not read, tells what its values are. What is declared as a plain whole number
     or text has what stands in the event.
     """
+    written, declared = (FLOAT_NAMES.get(kind, kind) for kind in (written, declared))
     names = [kind.partition("(")[0] for kind in (written, declared)]
     if written == declared or wider_type(declared, written) == wider_type(written, declared) == declared:
         return False
@@ -189,7 +191,7 @@ def is_misread(written: str, declared: str) -> bool:
     of_digits = names[1] == "DecimalText" and names[0] in ENCODED_TEXTS
     of_doubles = names[1] in FLOATS and names[0] in NO_DOUBLES or names[1] == "float" and names[0] in ("double", "int32", "Time")
     # MySQL's unsigned numbers, in the form of the connector that has negative ones for the greatest.
-    of_signs = [written, declared] in (["int64", "uint64"], ["uint64", "Decimal(20,0)"], ["int64", "Decimal(20,0)"])
+    of_signs = [written, declared] in (["int64", "uint64"], ["uint64", "Decimal(20,0)"])
     return of_numbers or of_texts or of_digits or of_doubles or of_signs
 
 

@@ -96,9 +96,9 @@ def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str,
 
 
 def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
+    """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
     from scripts.dialects import ALIKE
 
-    """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
     names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
     code = macros["debezium_connector"]["macro_sql"]
     files = {path.stem for path in (REPOSITORY / "macros" / "connectors").glob("*.sql")} - {"connector"}

@@ -238,11 +238,10 @@ def test_snapshot_row_loses_to_a_change_at_its_position() -> Story:
 @story
 def test_row_of_an_incremental_snapshot_loses_to_the_transaction_after_its_commit() -> Story:
     """With `read.only=true` it has the position of a change that was written after those of a transaction that was still open."""
-    yield [event("r", 30, {"id": 1, "note": "read"}, offset=1, snapshot="incremental", sequence=(40, 30))]
-    rows = yield [event("u", 20, {"id": 1, "note": "open"}, offset=0, sequence=(40, 20))]
-    assert rows == [{"id": 1, "note": "open"}]
+    rows = yield [event("r", 30, {"id": 1, "note": "read"}, offset=0, snapshot="incremental", sequence=(40, 30))]
+    assert rows == [{"id": 1, "note": "read"}]
 
-    rows = yield [event("u", 10, {"id": 1, "note": "before"}, offset=2, sequence=(5, 10))]
+    rows = yield [event("u", 20, {"id": 1, "note": "open"}, offset=1, sequence=(40, 20))]
     assert rows == [{"id": 1, "note": "open"}]
 
 

@@ -781,13 +781,13 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     misread = [("Decimal(12,4)", "Decimal(8,2)"), ("Timestamp", "MicroTimestamp"), ("Date", "MicroTimestamp"), ("double", "float")]
     misread += [("string", "bytes"), ("string", "Decimal(8,0)"), ("Time", "MicroTime"), ("int64", "Timestamp")]
     misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>"), ("int64", "double"), ("int32", "float"), ("Decimal(8,2)", "double")]
-    misread += [("int64", "uint64"), ("uint64", "Decimal(20,0)"), ("int64", "Decimal(20,0)"), ("MicroTimestamp", "TimestampText")]
+    misread += [("int64", "uint64"), ("uint64", "Decimal(20,0)"), ("int64", "float64"), ("MicroTimestamp", "TimestampText")]
     misread += [("Decimal(8,2)", "DecimalText(8,2)"), ("Date", "TimestampText")]
     exact_or_rejected = [("Decimal(12,2)", "Decimal(8,2)"), ("int64", "int32"), ("float", "double"), ("string", "int32")]
     exact_or_rejected += [("Timestamp", "TimestampText"), ("double", "Decimal(8,2)"), ("uint64", "int64"), ("int32", "string")]
     exact_or_rejected += [("Enum", "string"), ("any", "string"), ("Bits(8)", "Bits(4)"), ("Decimal(8,2)", "any")]
     exact_or_rejected += [("Timestamp", "int64"), ("Decimal(8,2)", "string")]  # what stands in the event
-    exact_or_rejected += [("int32", "double"), ("int16", "float"), ("int64", "Decimal(19,0)"), ("string", "DecimalText(8,2)")]
+    exact_or_rejected += [("int32", "double"), ("int16", "float"), ("int64", "Decimal(20,0)"), ("string", "DecimalText(8,2)")]
     assert [pair for pair in misread if not is_misread(*pair)] == []
     assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
 
