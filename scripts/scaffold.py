@@ -162,7 +162,8 @@ def scaffold(
                 )
             else:
                 problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
-        if not problem and not declared and table.name in {one.table.name for one in known.values()}:  # by which records are counted
+        names_told = {one.table.name for one in known.values()}  # by which records are counted
+        if not problem and not declared and table.name in names_told:
             problem = f"another table is called {table.name} too, with its dots elsewhere. Land its events as a SYSTEM of its own"
         told_before = declared.table.source_tables if declared else set()
         if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
@@ -677,8 +678,9 @@ def observe(
         topics -= further  # of which all records are among the events
         if not topics or not above_batch:
             return {}
-        names = [F.col("value").contains(json.dumps(identity[-1].replace('"', '""'), ensure_ascii=False)[1:-1]) for identity in sorted(tables)]
-        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & reduce(or_, names))
+        names = [json.dumps(identity[-1].replace('"', '""'), ensure_ascii=False)[1:-1] for identity in sorted(tables)]
+        names_one = reduce(or_, [F.col("value").contains(name) for name in names])
+        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & names_one)
 
     return _tables(events, connector, system, modelled, ddl, declared, older_ddl)
 
