@@ -77,7 +77,7 @@ lint: $(VENV)/ready
 
 test: lint
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/ready
 	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-20} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} LAKEHOUSE_DRIVER_MEMORY=4g \

@@ -15,6 +15,15 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
 
+# The files whose tests take longest come first, or a worker would be alone with one of them at the end.
+LONGEST = ("kills", "stories", "connectors", "bad_input", "captures", "kafka", "mongodb", "properties", "corpora", "vendors", "end_to_end")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    names = [f"test_{name}" for name in LONGEST]
+    items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else len(names))
+
+
 def pytest_configure() -> None:
     """A shell's background jobs ignore Ctrl-C, and so would the commands that the tests start and stop."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
