@@ -16,7 +16,7 @@ SHARED = REPOSITORY.parent / "shared"
 
 
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
-LONGEST = ("kills", "stories", "connectors", "bad_input", "captures", "kafka", "mongodb", "properties", "corpora", "vendors", "end_to_end")
+LONGEST = ["kills", "stories", "connectors", "bad_input", "captures", "kafka", "mongodb", "properties", "corpora", "end_to_end"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
