@@ -262,9 +262,10 @@
 
 {#-
     How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. The old half of
-    a change of key is no record; `with_old_halves` they are counted too, in rows of their own.
+    a change of key is no record; `with_old_halves` they are counted too, in rows of their own. `is_staging`: the relation is a view that parses.
 -#}
-{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false) -%}
+{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false, is_staging=false) -%}
+    {%- set is_counted = "_cdc_kind <> 'other_table'" ~ ('' if with_old_halves else ' and not ' ~ _is_old_half()) %}
 select
     _cdc_batch as batch,
     _cdc_kind as kind,
@@ -273,9 +274,17 @@ select
     count(*) as events,
     cast(max(_cdc_changed_at) as string) as newest_change_at
     {{- further }}
-from {{ relation }}
-where _cdc_kind <> 'other_table' and {{ condition }} {{- ' and not ' ~ _is_old_half() if not with_old_halves }}
+from {{ _rows_where(relation, is_counted) if is_staging else relation ~ ' where ' ~ is_counted }} and {{ condition }}
 group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_half() if with_old_halves }}
+{%- endmacro %}
+
+
+{#-
+    Rows of a staging view, chosen by what it computes. A filter on that is pushed into the view, and Spark then copies the expression, with the
+    parse in it, to where it is read (decision 5); what a generator gives is filtered behind it. What narrows the records (batch, key) still goes down.
+-#}
+{% macro _rows_where(staging, condition) -%}
+    {{ staging }} lateral view explode(array({{ condition }})) as _cdc_is_chosen where _cdc_is_chosen
 {%- endmacro %}
 
 

@@ -32,7 +32,7 @@ from (
     {%- endif %}
     {%- else %}
     select {{ literal(table) }} as source_table, * from (
-        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch')) }}
+        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch'), is_staging=true) }}
     ) as counted
     union all
     {%- endif %}
@@ -243,10 +243,8 @@ select
     _cdc_batch as batch,
     _cdc_key as key,
     _cdc_value as value
-from {{ models[0] }}
-where
-    {{ _uncounted(bounds, table, '_cdc_batch') }}
-    and _cdc_reject_reason is not null
+from {{ _rows_where(models[0], '_cdc_reject_reason is not null') }}
+    and {{ _uncounted(bounds, table, '_cdc_batch') }}
 union all
     {%- endif %}
     {%- endfor %}

@@ -281,11 +281,13 @@ where {{ condition }}
 -#}
 {% macro _without_redeliveries(bounds, below, key_hashes) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set landed = bounds.changes if bounds.above else new_changes_name() -%}
-    {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
+    {%- set is_change = "_cdc_kind in ('change', 'truncate')" -%}
+    {%- set is_before = '_cdc_batch <= ' ~ bounds.up_to -%}
     {%- if bounds.above and key_hashes | length <= 1000 -%}
-        {%- set is_original = is_original ~ ' and xxhash64(_cdc_key) in (' ~ key_hashes | map('string') | unique | join(', ') ~ ')' -%}
+        {%- set is_before = is_before ~ ' and xxhash64(_cdc_key) in (' ~ key_hashes | map('string') | unique | join(', ') ~ ')' -%}
     {%- endif -%}
+    {%- set of_staging = '(select * from ' ~ _rows_where(bounds.changes, is_change) ~ ' and ' ~ is_before ~ ')' -%}
+    {%- set originals = [of_staging, 'true'] if bounds.above else [new_changes_name(), is_change ~ ' and ' ~ is_before] -%}
 {%- set is_same -%}
         {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
         {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}
@@ -293,7 +295,7 @@ where {{ condition }}
         {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
 from ({{ below }}) as below
-left anti join ({{ _in_place(landed, is_original, bounds.is_of_topic) }}) as original
+left anti join ({{ _in_place(originals[0], originals[1], bounds.is_of_topic) }}) as original
     on
         {{ is_same }}
         and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
