@@ -679,8 +679,8 @@ def observe(
         if not topics or not above_batch:
             return {}
         names = [json.dumps(identity[-1].replace('"', '""'), ensure_ascii=False)[1:-1] for identity in sorted(tables)]
-        names_one = reduce(or_, [F.col("value").contains(name) for name in names])
-        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & names_one)
+        is_of_one = reduce(or_, [F.col("value").contains(name) for name in names])
+        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & is_of_one)
 
     return _tables(events, connector, system, modelled, ddl, declared, older_ddl)
 

@@ -261,6 +261,7 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     tidb.record(watermark, {})
     resolved = {"resolved": "1747243394200039011.0000000000"}
     of_vitess = {"vgtid": "[]", "ts_ms": 1}
+    arriving += [{"topic": f"src.{table}", "key": None, "value": json.dumps(of_vitess)} for table in ("vitess", "flattened")]
     arriving += [{"topic": "src.no_table", "key": None, "value": json.dumps(value)} for value in (watermark, resolved, of_vitess)]
     arriving += flattened.records + tidb.records
 
@@ -281,6 +282,7 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     assert lakehouse.sql("select table_name, ddl from monitoring.alike__ddl_history") == [("tidb", "alter table tidb add more int")]
     kinds = "select source_table, kind, sum(events) from monitoring.alike__event_counts where kind <> 'change' group by 1, 2"
     of_no_row = {("d.tidb", "ddl"): 1, (None, "message"): 2, (None, "heartbeat"): 2, (None, "transaction"): 2 * len(SHARED)}
+    of_no_row |= {("k.vitess", "heartbeat"): 1, ("src.flattened", "heartbeat"): 1}
     assert {(table, kind): number for table, kind, number in lakehouse.sql(kinds) if kind != "truncate"} == of_no_row
     assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
 
