@@ -639,18 +639,17 @@ from ({{ judged }}) as judged
             {%- do conditions.append(_reprinted_number(c, names[at], type.text, type.changed_number or '-?[0-9]+[.eE]')) -%}
         {%- endif -%}
         {%- if type.text or type.is_text -%}
-            {%- do conditions.append('(' ~ _has_half_a_character(type.text or '_row_' ~ (at + 1)) ~ ')') -%}
+            {%- do conditions.append(_has_half_a_character(type.text or '_row_' ~ (at + 1))) -%}
         {%- endif -%}
         {%- if type.number -%}
-            {%- do conditions.append('(' ~ _became_infinite(c, names[at], type.number) ~ ')') -%}
-            {%- do conditions.append('(' ~ _no_double(c, names[at], type.number) ~ ')') if not type.is_float -%}
+            {%- do conditions.append(_became_infinite(c, names[at], type.number)) -%}
+            {%- do conditions.append(_no_double(c, names[at], type.number)) if not type.is_float -%}
         {%- endif -%}
         {%- if type.encoded and names[at] not in c.source + ['version', 'before', 'after', 'source', 'schema', 'payload', 'parameters', 'items'] -%}
             {#- A text so long is no number, and is not copied to look at it. #}
-            {%- do conditions.append(
-                "(octet_length(" ~ type.encoded ~ ") < 400 and " ~ type.encoded ~ " rlike '^(true|-?[0-9]+)$' and value rlike "
-                ~ literal(_member_pattern(c, names[at]) ~ '[t0-9-]') ~ ')'
-            ) -%}
+            {%- set is_number = type.encoded ~ " rlike '^(true|-?[0-9]+)$'" -%}
+            {%- set is_written = 'value rlike ' ~ literal(_member_pattern(c, names[at]) ~ '[t0-9-]') -%}
+            {%- do conditions.append(_only_if('octet_length(' ~ type.encoded ~ ') < 400', _only_if(is_number, is_written))) -%}
         {%- endif -%}
         {%- if type.can_fail -%}
             {%- do conditions.append(
@@ -676,15 +675,17 @@ from ({{ judged }}) as judged
     {%- set opening = '[\\[{]' if name not in of_connect else '\\[' -%}
     {%- set number = '-?[0-9]+(?:[.][0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)' -%}
     {%- set numbers = literal(number) -%}
+    {%- set is_other -%}
+        if({{ text }} rlike {{ literal('^' ~ number ~ '$') }},
+            value rlike {{ literal(member ~ changed_number) }}
+                and not array_contains(regexp_extract_all(value, {{ literal(member ~ '"?(' ~ number ~ ')(?![0-9.eE])') }}, 1), {{ text }}),
+            {{ text }} rlike {{ literal('(?s)^' ~ opening ~ '.*?' ~ number) }} and value rlike {{ literal(_member_pattern(c, name, is_cell=true) ~ opening) }}
+                and not contains(concat(' ', array_join(regexp_extract_all(regexp_replace(value, {{ literal('\\\\u[0-9a-fA-F]{4}') }}, ''), {{ numbers }}, 0), ' '), ' '),
+                                 concat(' ', array_join(regexp_extract_all({{ text }}, {{ numbers }}, 0), ' '), ' '))
+        )
+    {%- endset -%}
     {#- The first character of nearly all texts says that they are none, before a pattern has them copied. #}
-    (instr('-0123456789[{', left({{ text }}, 1)) > 0 and if(
-        {{ text }} rlike {{ literal('^' ~ number ~ '$') }},
-        value rlike {{ literal(member ~ changed_number) }}
-            and not array_contains(regexp_extract_all(value, {{ literal(member ~ '"?(' ~ number ~ ')(?![0-9.eE])') }}, 1), {{ text }}),
-        {{ text }} rlike {{ literal('(?s)^' ~ opening ~ '.*?' ~ number) }} and value rlike {{ literal(_member_pattern(c, name, is_cell=true) ~ opening) }}
-            and not contains(concat(' ', array_join(regexp_extract_all(regexp_replace(value, {{ literal('\\\\u[0-9a-fA-F]{4}') }}, ''), {{ numbers }}, 0), ' '), ' '),
-                             concat(' ', array_join(regexp_extract_all({{ text }}, {{ numbers }}, 0), ' '), ' '))
-    ))
+    {{ return(_only_if("instr('-0123456789[{', left(" ~ text ~ ", 1)) > 0", is_other)) }}
 {%- endmacro %}
 
 
@@ -694,7 +695,9 @@ from ({{ judged }}) as judged
 -#}
 {% macro _has_half_a_character(text) -%}
     {%- set high, low = '\\\\u[dD][89abAB][0-9a-fA-F]{2}', '\\\\u[dD][c-fC-F][0-9a-fA-F]{2}' -%}
-    instr({{ text }}, '?') > 0 and (contains(value, {{ literal('\\ud') }}) or contains(value, {{ literal('\\uD') }}) or contains(key, {{ literal('\\u') }})) and concat_ws(' ', key, value) rlike {{ literal('(?<!\\\\)(?:\\\\\\\\)*(?:' ~ high ~ '(?!' ~ low ~ ')|(?<!' ~ high ~ ')' ~ low ~ ')') }}
+    {%- set half = '(?<!\\\\)(?:\\\\\\\\)*(?:' ~ high ~ '(?!' ~ low ~ ')|(?<!' ~ high ~ ')' ~ low ~ ')' -%}
+    {%- set is_written = "contains(value, " ~ literal('\\ud') ~ ") or contains(value, " ~ literal('\\uD') ~ ") or contains(key, " ~ literal('\\u') ~ ")" -%}
+    {{ return(_only_if("instr(" ~ text ~ ", '?') > 0", _only_if(is_written, "concat_ws(' ', key, value) rlike " ~ literal(half)))) }}
 {%- endmacro %}
 
 
@@ -713,21 +716,32 @@ from ({{ judged }}) as judged
             array({{ whole }}, round({{ whole }}, -1), round({{ whole }}, -2), round({{ whole }}, -3))
         ), false)
     {%- endset -%}
-    abs({{ number }}) < double('Infinity') and not startswith(value, '{"schema":{"') and (
+    {%- set is_held_by_none -%}
         value rlike {{ literal(member ~ '-?[0.]*[1-9](?:[.]?[0-9]){16,}[.]?[1-9]') }}
             and not coalesce(array_contains(try_cast(regexp_extract_all(value, {{ literal(member ~ few_digits) }}, 1) as array<double>), {{ number }}), false)
             and not {{ is_whole }}
         or abs({{ number }}) between 9007199254740992 and 9.2e18
             and value rlike {{ literal(member ~ '-?[0-9]{16,19}(?![0-9.eE])') }}
             and not {{ is_whole }}
-    )
+    {%- endset -%}
+    {{ return(_only_if("abs(" ~ number ~ ") < double('Infinity') and not startswith(value, '{\"schema\":{\"')", is_held_by_none)) }}
 {%- endmacro %}
 
 
 {#- Whether a number is infinite, and the event does not say so under its name: it was too large. -#}
 {% macro _became_infinite(c, name, number) -%}
-    abs({{ number }}) = double('Infinity') and value rlike {{ literal(_member_pattern(c, name) ~ '-?[0-9]') }}
-        and not value rlike {{ literal(_member_pattern(c, name) ~ '"[+-]?Infinity"') }}
+    {%- set member = _member_pattern(c, name) -%}
+    {%- set is_number = 'value rlike ' ~ literal(member ~ '-?[0-9]') ~ ' and not value rlike ' ~ literal(member ~ '"[+-]?Infinity"') -%}
+    {{ return(_only_if("abs(" ~ number ~ ") = double('Infinity')", is_number)) }}
+{%- endmacro %}
+
+
+{#-
+    A condition that costs something, computed only where another one holds: not with `and`, which has it computed where that one is NULL; and
+    what several columns have in common of their conditions Spark would compute for each row.
+-#}
+{% macro _only_if(guard, condition) -%}
+    {{ return('if(' ~ guard ~ ', ' ~ condition ~ ', false)') }}
 {%- endmacro %}
 
 

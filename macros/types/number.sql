@@ -21,7 +21,7 @@
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity') and not " ~ _spells_infinity() ~ ", null, " ~ value ~ ")",
+        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), if(" ~ _spells_infinity() ~ ", " ~ value ~ ", null), " ~ value ~ ")",
         'can_fail': true,
         'number': value,
         'omitted': none,
@@ -38,9 +38,8 @@
 {#- A single-precision number; its JSON may have been printed with the digits of a double. To Spark NaN is greater than all others. -#}
 {% macro type_float(value) -%}
     {%- set sql -%}
-        if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }})
-           and not (abs({{ value }}) = double('Infinity') and {{ _spells_infinity() }}),
-           null, cast({{ value }} as float))
+        if(abs({{ value }}) = double('Infinity'), if({{ _spells_infinity() }}, cast({{ value }} as float), null),
+           if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }}), null, cast({{ value }} as float)))
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'number': value, 'is_float': true, 'omitted': none}) }}
 {%- endmacro %}

@@ -14,7 +14,7 @@
     {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
     {%- set sql -%}
         case
-            when is_variant_null({{ value }}) then null
+            when {{ value }} is null or is_variant_null({{ value }}) then null
             when schema_of_variant({{ value }}) = 'STRING' then {{ text }}
             when schema_of_variant({{ value }}) = 'DOUBLE' and not abs(variant_get({{ value }}, '$', 'double')) < double('Infinity') then null
             when schema_of_variant({{ value }}) rlike 'DOUBLE|VARIANT' and value rlike '{{ too_long }}' then null
