@@ -125,7 +125,7 @@
     from (
         select
             *,
-            json_object_keys({{ _row_as_json(c) }}) as _names
+            {{ _names_of_row(c) }} as _names
             {%- if inexact %},
             concat_ws(', '
                 {%- for name, condition in inexact.items() -%}
@@ -532,23 +532,30 @@ from ({{ judged }}) as judged
 
 
 {#-
-    The image of a row as it stands in the event: `from_json` takes the last of two members of one name, and tells nothing. It is looked
-    for behind the schema block first, where nearly all are.
+    The names of the members of a row's image, as they stand in the event: `from_json` takes the last of two members of one name, and tells
+    nothing. The image is looked for behind the schema block first, where nearly all are; behind an empty `before` it is read where it stands.
+    With a lambda, although nothing is transformed: of a projection that has one Spark makes many methods, and of others one that is too long for
+    Java's first compiler, which then compiles nothing of it.
 -#}
-{% macro _row_as_json(c) -%}
+{% macro _names_of_row(c) -%}
     {%- if c.form == 'flat' -%}
-        {{ return('if(' ~ _begins_as_wrapped() ~ ' and ' ~ _is_wrapper() ~ ", get_json_object(value, '$.payload'), value)") }}
+        {%- set row = 'if(' ~ _begins_as_wrapped() ~ ' and ' ~ _is_wrapper() ~ ", get_json_object(value, '$.payload'), value)" -%}
+        {{ return(let(row, 'row', 'json_object_keys(row)')) }}
     {%- elif c.form == 'document' -%}
-        {{ return('_event.payload.after') }}
+        {{ return(let('_event.payload.after', 'row', 'json_object_keys(row)')) }}
     {%- endif -%}
+    {%- set images = _image_members(c, 'after') + _image_members(c, 'before') | reject('in', _image_members(c, 'after')) | list -%}
     {%- set found = [] -%}
-    {%- set cut = "if(startswith(value, '{\"schema\":'), substring_index(value, '\"payload\":', -1), value)" -%}
-    {%- for text, path in [[cut, '$.'], ['value', '$.payload.']] -%}
-        {%- for member in _image_members(c, 'after') + _image_members(c, 'before') | reject('in', _image_members(c, 'after')) | list -%}
-            {%- do found.append('get_json_object(' ~ text ~ ', ' ~ literal(path ~ member) ~ ')') -%}
-        {%- endfor -%}
+    {%- for text, path in [['p', '$.'], ['value', '$.payload.']] -%}
+        {%- for member in images -%} {%- do found.append('get_json_object(' ~ text ~ ', ' ~ literal(path ~ member) ~ ')') -%} {%- endfor -%}
     {%- endfor -%}
-    {{ return('coalesce(' ~ found | join(', ') ~ ')') }}
+    {%- set no_before = '{"before":null,"after":' -%}
+    {%- set image = 'coalesce(' ~ found | join(', ') ~ ')' -%}
+    {%- if images == ['after', 'before'] -%}
+        {%- set image = 'if(startswith(p, ' ~ literal(no_before ~ '{') ~ '), substring(p, ' ~ (no_before | length + 1) ~ '), ' ~ image ~ ')' -%}
+    {%- endif -%}
+    {%- set payload = "if(startswith(value, '{\"schema\":'), substring_index(value, '\"payload\":', -1), value)" -%}
+    {{ return(let(payload, 'p', 'json_object_keys(' ~ image ~ ')')) }}
 {%- endmacro %}
 
 
