@@ -1179,6 +1179,13 @@ def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:
         lakehouse.scaffold("nameless")
 
 
+def test_a_table_named_as_a_file_is_not_that_file(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    """Where a system is named `json` and lacks a table, Spark would read the path that the table's name is."""
+    (tmp_path / "orders").write_text('{"id": 1}\n')
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        lakehouse.sql(f"select * from json.`{tmp_path / 'orders'}`")
+
+
 def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
     from scripts.schema import columns_of_values, parsed_exactly
 

@@ -10,6 +10,7 @@ import random
 import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -748,6 +749,35 @@ def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) 
     ratios = [19.99, 0.30000000000000004, 19.99, 123456789012345680000.0, -9007199254740994.0, 1.7976931348623157e308]
     assert [rows[at]["ratio"] for at in range(11)] == [*ratios, 2.0**60, 2.0**55, 2.0**60, float("-inf"), None]
     assert (rows[11]["note"], rows[12]["rest"]) == ("a? \\\\ud800 \U0001f600", '{"b":"?","c":"\U0001f600"}')
+
+
+@pytest.mark.parametrize("comma, colon", [(",", ":"), (", ", ": ")], ids=["as_connect_writes_it", "with_spaces"])
+def test_a_column_that_stands_twice_is_found_wherever_the_row_stands(lakehouse: Lakehouse, comma: str, colon: str) -> None:
+    """With a schema block and without, behind an empty `before` or a row's. In the `before` of an update it does not count."""
+    system = f"twice_{len(comma)}"
+    schema = {"type": "struct", "fields": [], "optional": False, "name": "shop.public.orders.Envelope"}
+    note = '{"before":null,"after":{"id":0,"note":"x","note":"y"}}'
+    cases: list[tuple[str, bool, str, str]] = [
+        ("u", has_before, *twice) for has_before in (False, True) for twice in (("", ""), ("after", "id"))
+    ]
+    cases += [("u", False, "after", "note"), ("u", True, "after", "note"), ("u", True, "before", "note")]
+    cases += [("d", True, "", ""), ("d", True, "before", "id"), ("d", True, "before", "note")]
+    records, rejected, shown = [created(1, id=0, note="a")], {}, {0: "a"}
+    for at, (has_schema, (op, has_before, image, name)) in enumerate(product((False, True), cases), 2):
+        row = {"id": at, "note": note}
+        value = json.loads(event(op, at, row)["value"]) | {"before": row if has_before else None}
+        text = json.dumps({"schema": schema, "payload": value} if has_schema else value, separators=(comma, colon))
+        begins = f'"{image}"{colon}{{'
+        assert text.count(begins) == bool(image)
+        text = text.replace(begins, f"{begins}{json.dumps(name)}{colon}{json.dumps(row.get(name))}{comma}")
+        records.append({**event(op, at, row), "value": text})
+        if image == "after" or (image and op == "d"):
+            rejected[at] = "duplicate_column"
+        elif op == "u":
+            shown[at] = note
+    lakehouse.run(system, records)
+    assert {int(event_id.rsplit("/", 1)[1]): reason for event_id, reason in lakehouse.rejected(system)} == rejected
+    assert {row["id"]: row["note"] for row in lakehouse.rows(f"{system}.orders", "id")} == shown
 
 
 def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehouse) -> None:
