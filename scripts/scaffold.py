@@ -38,7 +38,7 @@ from scripts.schema import (
     parsed_exactly,
     wider_type,
 )
-from scripts.spark import PROJECT
+from scripts.spark import PROJECT, read_yaml
 
 SAMPLE_ROWS = 5000
 DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
@@ -491,7 +491,7 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 def _declared(system: str, path: Path, model: str) -> Declared | None:
-    for described in yaml.safe_load(path.read_text(encoding="utf-8"))["models"]:
+    for described in read_yaml(path)["models"]:
         meta = ((described.get("config") or {}).get("meta") or {}).get("debezium")
         if meta:
             table = TableSeen(
@@ -692,7 +692,9 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     """
     member = "'\"payload\":'"
     key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
-    is_cdl = "contains(value, '\"DATA_STORE\"') and contains(value, '\"OPERATION\"')"  # elsewhere `data` may be a column
+    # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
+    text = "if(startswith(tail, '{\"before\":'), tail, value)"
+    is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
     data, owner, table = (
         f"if({is_cdl}, coalesce(get_json_object(value, '$.{name}'), get_json_object(value, '$.payload.{name}')), null)"
         for name in ("data", "SEG_OWNER", "TABLE_NAME")

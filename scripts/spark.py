@@ -57,6 +57,11 @@ def _env_var(name: str, default: str | None = None) -> str:
     return value
 
 
+def read_yaml(path: Path) -> Any:
+    """What a file of YAML says, read in C where PyYAML has that: in Python it takes eight times as long."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def settings() -> dict[str, str]:
     """Spark settings of the profile's target, as dbt would render them.
 
@@ -68,7 +73,7 @@ def settings() -> dict[str, str]:
     def render(value: Any) -> str:
         return jinja.from_string(str(value)).render(env_var=_env_var)
 
-    profile = yaml.safe_load((PROFILES / "profiles.yml").read_text(encoding="utf-8"))["debezium_lakehouse"]
+    profile = read_yaml(PROFILES / "profiles.yml")["debezium_lakehouse"]
     output = profile["outputs"][render(profile["target"])]
     return {name: render(value) for name, value in output["server_side_parameters"].items()}
 

@@ -8,6 +8,7 @@ import base64
 import json
 import random
 import re
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import product
@@ -753,20 +754,26 @@ def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) 
 
 @pytest.mark.parametrize("comma, colon", [(",", ":"), (", ", ": ")], ids=["as_connect_writes_it", "with_spaces"])
 def test_a_column_that_stands_twice_is_found_wherever_the_row_stands(lakehouse: Lakehouse, comma: str, colon: str) -> None:
-    """With a schema block and without, behind an empty `before` or a row's. In the `before` of an update it does not count."""
+    """In each form of Connect's wrapper, behind an empty `before` or a row's. In the `before` of an update it does not count."""
     system = f"twice_{len(comma)}"
     schema = {"type": "struct", "fields": [], "optional": False, "name": "shop.public.orders.Envelope"}
     note = '{"before":null,"after":{"id":0,"note":"x","note":"y"}}'
+    wrappers: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
+        lambda value: value,
+        lambda value: {"payload": value},
+        lambda value: {"schema": schema, "payload": value},
+        lambda value: {"schema": schema, "payload": value | {"transaction": {"payload": 1}}},  # the last one is not the wrapper's
+    ]
     cases: list[tuple[str, bool, str, str]] = [
         ("u", has_before, *twice) for has_before in (False, True) for twice in (("", ""), ("after", "id"))
     ]
     cases += [("u", False, "after", "note"), ("u", True, "after", "note"), ("u", True, "before", "note")]
     cases += [("d", True, "", ""), ("d", True, "before", "id"), ("d", True, "before", "note")]
     records, rejected, shown = [created(1, id=0, note="a")], {}, {0: "a"}
-    for at, (has_schema, (op, has_before, image, name)) in enumerate(product((False, True), cases), 2):
+    for at, (wrapped, (op, has_before, image, name)) in enumerate(product(wrappers, cases), 2):
         row = {"id": at, "note": note}
         value = json.loads(event(op, at, row)["value"]) | {"before": row if has_before else None}
-        text = json.dumps({"schema": schema, "payload": value} if has_schema else value, separators=(comma, colon))
+        text = json.dumps(wrapped(value), separators=(comma, colon))
         begins = f'"{image}"{colon}{{'
         assert text.count(begins) == bool(image)
         text = text.replace(begins, f"{begins}{json.dumps(name)}{colon}{json.dumps(row.get(name))}{comma}")

@@ -39,12 +39,10 @@
         coalesce({% for member in _image_members(c, image) %}_event.payload.{{ quoted(member) }}{{ ', ' if not loop.last }}{% endfor %}) as {{ _image(c, image) }},
         {%- endfor %}
         {{ c.op }} as _event_op
-    from (
-        select *
-        from {{ events }}
-        where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
-    ) as records
-    {{ parsed_event(envelope_schema(c, row_keys, of_row), c.form == 'flat', _names_a_wrapper(names)) }}
+    {%- set records %}
+        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
+    {%- endset %}
+    from {{ parsed_event(records, envelope_schema(c, row_keys, of_row), c.form == 'flat', _names_a_wrapper(names)) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -207,31 +205,30 @@ from ({{ judged }}) as judged
 
 
 {#-
-    A lateral view that parses `value` once: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
+    Records with `value` parsed once, by a lateral view: `_event.payload` (values with and without a schema block in one shape), `_end`, which is
     set only if the whole value is JSON and nothing follows it, and `_corrupt`, which is set where a value does not fit its declared
     type. All lateral views of a query have one name: qualify nothing by it.
 
-    The schema block, most of the bytes, is first cut off unread: after the last `"payload":`. Where that was
-    a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generator
+    The schema block, most of the bytes, is first cut off unread: `_tail` is what stands behind the last `"payload":`, NULL of a value without a
+    schema block. Where that was a member inside the payload, the rest is no whole JSON, and the value is parsed as it is. The generator
     keeps Spark from copying the parse into every expression that reads it, and into filters.
 -#}
-{% macro parsed_event(schema, is_flat=false, rows_look_wrapped=false) -%}
+{% macro parsed_event(records, schema, is_flat=false, rows_look_wrapped=false) -%}
 {%- set parse -%} , {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')) {%- endset -%}
 {%- set whole = _whole_value(is_flat) -%}
-{%- set is_cut = "startswith(value, '{\"schema\":" ~ ("{')" if is_flat else "')") -%}
-{%- if is_flat and rows_look_wrapped %}
+{%- if is_flat and rows_look_wrapped -%}
+    ({{ records }}) as records
     lateral view inline(array(from_json({{ whole }}{{ parse }})) as _event, _end, _corrupt
-{%- else %}
+{%- else -%}
+    (
+        select *, if(startswith(value, '{"schema":{{ '{' if is_flat }}'), substring_index(value, '"payload":', -1), null) as _tail
+        from ({{ records }}) as records
+    ) as records
     lateral view inline(transform(
-        array(from_json(
-            case
-                when {{ is_cut }}
-                    then concat('{"_event":{"payload":', substring_index(value, '"payload":', -1), ',"_end":1}')
-                else {{ whole }}
-            end{{ parse }}),
-        cut -> if(cut._end is not null or not {{ is_cut }}, cut, from_json({{ whole }}{{ parse }})
+        array(from_json(if(_tail is null, {{ whole }}, concat('{"_event":{"payload":', _tail, ',"_end":1}')){{ parse }}),
+        cut -> if(cut._end is not null or _tail is null, cut, from_json({{ whole }}{{ parse }})
     )) as _event, _end, _corrupt
-{%- endif %}
+{%- endif -%}
 {%- endmacro %}
 
 
@@ -533,7 +530,8 @@ from ({{ judged }}) as judged
 
 {#-
     The names of the members of a row's image, as they stand in the event: `from_json` takes the last of two members of one name, and tells
-    nothing. The image is looked for behind the schema block first, where nearly all are; behind an empty `before` it is read where it stands.
+    nothing. The image is looked for behind the schema block first, where nearly all are. Behind an empty `before`, or at the front of a delete
+    without `after`, it is read where it stands: what follows an object is not looked at. The front is cut off as bytes, which are not counted.
     With a lambda, although nothing is transformed: of a projection that has one Spark makes many methods, and of others one that is too long for
     Java's first compiler, which then compiles nothing of it.
 -#}
@@ -549,13 +547,23 @@ from ({{ judged }}) as judged
     {%- for text, path in [['p', '$.'], ['value', '$.payload.']] -%}
         {%- for member in images -%} {%- do found.append('get_json_object(' ~ text ~ ', ' ~ literal(path ~ member) ~ ')') -%} {%- endfor -%}
     {%- endfor -%}
-    {%- set no_before = '{"before":null,"after":' -%}
     {%- set image = 'coalesce(' ~ found | join(', ') ~ ')' -%}
     {%- if images == ['after', 'before'] -%}
-        {%- set image = 'if(startswith(p, ' ~ literal(no_before ~ '{') ~ '), substring(p, ' ~ (no_before | length + 1) ~ '), ' ~ image ~ ')' -%}
+        {%- set image -%}
+            case
+                when startswith(p, '{"before":null,"after":{') then {{ _behind('p', '{"before":null,"after":') }}
+                when startswith(p, '{"before":{') and _event.payload.after is null then {{ _behind('p', '{"before":') }}
+                else {{ image }}
+            end
+        {%- endset -%}
     {%- endif -%}
-    {%- set payload = "if(startswith(value, '{\"schema\":'), substring_index(value, '\"payload\":', -1), value)" -%}
-    {{ return(let(payload, 'p', 'json_object_keys(' ~ image ~ ')')) }}
+    {{ return(let('coalesce(_tail, value)', 'p', 'json_object_keys(' ~ image ~ ')')) }}
+{%- endmacro %}
+
+
+{#- A text without its front, which is ASCII. -#}
+{% macro _behind(text, front) -%}
+    {{ return('cast(substring(cast(' ~ text ~ ' as binary), ' ~ (front | length + 1) ~ ') as string)') }}
 {%- endmacro %}
 
 
@@ -584,7 +592,7 @@ from ({{ judged }}) as judged
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
         when _op <> 'd' and {{ _image(c, 'after') }} is null then 'no_after_image'
-        when size(array_distinct(_names)) < size(_names) then 'duplicate_column'
+        when {{ _only_if('_names <> array(' ~ _literals(names) ~ ')', 'size(array_distinct(_names)) < size(_names)') }} then 'duplicate_column'
         {%- if c.form == 'document' %}
         when {{ _cannot_be_patched(keys, columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
         {%- endif %}

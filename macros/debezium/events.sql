@@ -22,12 +22,10 @@ with named as (
             when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
         {{ c.op }} as _op
-    from (
-        select *
-        from {{ events }}
-        where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
-    ) as records
-    {{ parsed_event(envelope_schema(c, [], {})) }}
+    {%- set records %}
+        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
+    {%- endset %}
+    from {{ parsed_event(records, envelope_schema(c, [], {})) }}
 
 ),
 
@@ -41,7 +39,7 @@ told as (
 )
 
 select
-    * except (_event, _end, _corrupt, _op, error),
+    * except (_tail, _event, _end, _corrupt, _op, error),
     {{ _error(c) }} as error
 from told
 
