@@ -15,6 +15,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
 
+# The JVM of the tests lives for half an hour: the second compiler, which the profile leaves out for short runs, is worth its time.
+JVM_OPTIONS = "-XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
 LONGEST = ["kills", "stories", "connectors", "bad_input", "captures", "kafka", "mongodb", "properties", "corpora", "end_to_end"]
 
@@ -59,7 +61,9 @@ class Lakehouse:
 
         assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
         self.project = project
-        self.spark = session(kafka_jars() if with_kafka else [])
+        with pytest.MonkeyPatch.context() as patched:  # not for the processes that tests start
+            patched.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
+            self.spark = session(kafka_jars() if with_kafka else [])
         self._run = run
         self.said: list[str] = []
         self.tests = ""  # the file of the test that has it

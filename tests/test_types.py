@@ -729,6 +729,9 @@ def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) 
     ]
     old = '"before": {"ratio": 12345678901234567.89, "id": 1, "id": 1}, "after": %s'
     good.append((old, '{"id": 999, "ratio": 0.5, "note": "an old value says nothing"}'))
+    good.append(
+        ('"before": {"ratio": 0.5, "id": 1}, "after": %s', '{"id": 999, "ratio": "Infinity", "note": "nor does an old number"}')
+    )
 
     def made(at: int, member: str, text: str) -> dict[str, Any]:
         record = event("c", 100 + at, {**first, "id": at})
@@ -750,6 +753,19 @@ def test_values_that_would_be_read_as_others_are_rejected(lakehouse: Lakehouse) 
     ratios = [19.99, 0.30000000000000004, 19.99, 123456789012345680000.0, -9007199254740994.0, 1.7976931348623157e308]
     assert [rows[at]["ratio"] for at in range(11)] == [*ratios, 2.0**60, 2.0**55, 2.0**60, float("-inf"), None]
     assert (rows[11]["note"], rows[12]["rest"]) == ("a? \\\\ud800 \U0001f600", '{"b":"?","c":"\U0001f600"}')
+    assert rows[14]["ratio"] == float("inf")
+
+
+def test_half_a_character_in_a_kafka_key_deletes_no_question_mark(lakehouse: Lakehouse) -> None:
+    """The key is found where the value of the delete has none; what Spark makes of `\\ud800` there is another row's key."""
+    row = {"code": "?", "note": "a"}
+    halves = [event("d", 2, key={"code": "\ud800"}), event("d", 3, key={"code": "?"})]
+    halves = [{**record, "value": json.dumps(json.loads(record["value"]) | {"before": None})} for record in halves]
+    lakehouse.run("halved", [event("c", 1, row, {"code": "?"}), halves[0]])
+    assert lakehouse.rejected("halved") == [("shop.public.orders/0/2", "value_not_exact: code")]
+    assert lakehouse.rows("halved.orders") == [row]
+    lakehouse.run("halved", halves[1:])
+    assert lakehouse.rows("halved.orders") == []
 
 
 @pytest.mark.parametrize("comma, colon", [(",", ":"), (", ", ": ")], ids=["as_connect_writes_it", "with_spaces"])
