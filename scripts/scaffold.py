@@ -1415,6 +1415,13 @@ class _Yaml(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """PyYAML would fold U+0085 as a line break that it reads back as a space; in double quotes it stands as an escape."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if "\x85" in data else None)
+
+
+_Yaml.add_representer(str, _Yaml.represent_str)
+
 
 def _yaml(content: dict[str, Any]) -> str:
     return yaml.dump(content, Dumper=_Yaml, sort_keys=False, allow_unicode=True, width=110)

@@ -869,6 +869,7 @@ HOSTILE = [
     "back`tick``s",
     "quo\"te's",
     "with spaces  ",
+    "next\x85line",
     "ünï😀",
     "select",
     "from",
@@ -1066,6 +1067,14 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     ]
     lakehouse.run("alike_cdl", [{**place, "value": json.dumps(value)} for place, value in zip(places, values, strict=True)])
     assert lakehouse.rows("alike_cdl.t")[-1] == images[-1]
+
+    fields = [{"type": "int32", "field": "id"}, {"type": "string", "field": "note"}]
+    block = {"type": "struct", "fields": [{"type": "struct", "optional": True, "fields": fields, "field": "data"}]}
+    for value, table in zip(values, tables, strict=True):
+        value |= {"TABLE_NAME": table, "data": {"id": 1, "note": table}, "unique": {"id": 1}}
+    texts = [json.dumps({"schema": block, "payload": value}, separators=(",", ":")) for value in values]
+    lakehouse.run("alike_blocks", [{**place, "value": text} for place, text in zip(places, texts, strict=True)])
+    assert lakehouse.rows("alike_blocks.south") == [{"id": 1, "note": "south"}]
 
 
 # Keys and connectors

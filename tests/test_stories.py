@@ -338,6 +338,13 @@ def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lake
     assert not (project / "spark-warehouse").exists()  # all state is below LAKEHOUSE_DIR
 
 
+def test_small_files_of_one_table_are_read_by_several_tasks(lakehouse: Lakehouse) -> None:
+    """Or one core would type all that landed of one large table: its file is forty times smaller than what is in it."""
+    for number in (1, 2):
+        lakehouse.land("tasks", [created(number, id=number)])
+    assert lakehouse.spark.table("bronze.tasks").rdd.getNumPartitions() == 2
+
+
 def test_what_lands_while_a_run_writes_its_models_has_models_with_the_next_one(lakehouse: Lakehouse) -> None:
     lakehouse.land("meanwhile", [created(10, id=1)])
     done = lakehouse.scaffold("meanwhile")

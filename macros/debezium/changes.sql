@@ -27,6 +27,10 @@
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
 {#- Each step is a query of the one before it, and none a CTE: those Spark would look through once more whenever the view is read. #}
+{%- set records %}
+    select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
+{%- endset -%}
+
 {%- set opened %}
     select
         *,
@@ -39,9 +43,6 @@
         coalesce({% for member in _image_members(c, image) %}_event.payload.{{ quoted(member) }}{{ ', ' if not loop.last }}{% endfor %}) as {{ _image(c, image) }},
         {%- endfor %}
         {{ c.op }} as _event_op
-    {%- set records %}
-        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null {{- ' and ' ~ _is_of_table(table) if routed }}
-    {%- endset %}
     from {{ parsed_event(records, envelope_schema(c, row_keys, of_row), c.form == 'flat', _names_a_wrapper(names)) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}

@@ -13,7 +13,10 @@
             ~ "  Have the staging models read source('bronze', …) without routed, and delete this model."
         ) }}
     {%- endif -%}
-    {%- set bounds = _look_up_landed(events, topics) %}
+    {%- set bounds = _look_up_landed(events, topics) -%}
+    {%- set records %}
+        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
+    {%- endset %}
 with named as (
 
     select
@@ -22,9 +25,6 @@ with named as (
             when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
         {{ c.op }} as _op
-    {%- set records %}
-        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
-    {%- endset %}
     from {{ parsed_event(records, envelope_schema(c, [], {})) }}
 
 ),
