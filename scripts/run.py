@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from scripts.errors import LakehouseError, ResourceError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
+from scripts.observe import Bronze
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import (
@@ -355,7 +356,8 @@ def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
 def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
     built = Built()
     known, refused = built.up_to(spark, request.system), set(built.state["refused"].get(request.system, []))
-    done = scaffold(spark, request.system, request.connector, request.keys, known, servers=request.servers, refused=refused)
+    bronze = Bronze(spark, request.system)
+    done = scaffold(bronze, request.connector, request.keys, known, servers=request.servers, refused=refused)
     for note in done.notes:
         say(f"{request.system}: {note}")
     return done

@@ -9,23 +9,21 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import yaml
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl, written_otherwise
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
+from scripts.observe import Bronze, Event
 from scripts.schema import (
     ARRAY,
     DOCUMENT,
@@ -40,8 +38,6 @@ from scripts.schema import (
 )
 from scripts.spark import PROJECT, read_yaml
 
-SAMPLE_ROWS = 5000
-DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
@@ -87,8 +83,7 @@ def safe_name(name: str) -> str:
 
 
 def scaffold(
-    spark: SparkSession,
-    system: str,
+    bronze: Bronze,
     connector: str | None,
     keys: dict[str, list[str]],
     above_batch: int,
@@ -112,7 +107,8 @@ def scaffold(
     """
     if servers not in (None, "one", "shards"):
         raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
-    done = Scaffolded(spark.sql(f"select max(batch) as batch from bronze.`{system}`").collect()[0].batch or 0, above_batch)
+    system = bronze.system
+    done = Scaffolded(bronze.newest_batch(), above_batch)
     _finish(system, models, done)
     known = declared_tables(system, models)
     for one in known.values():
@@ -120,7 +116,7 @@ def scaffold(
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     if connector:
-        refused = refused | _topics_without_models(spark, system, modelled)
+        refused = refused | (bronze.topics() - modelled)
     for one in known.values():  # a key that is named for a table with nothing new
         name, wanted_key = _named_key(one.table, keys)
         used |= {name} - {""}
@@ -132,9 +128,9 @@ def scaffold(
         for identity, declared in known.items()
         if declared.table.connector in OF_DDL
     }
-    seen = observe(spark, system, connector, above_batch, modelled, refused, ddl, known_columns)
+    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
-    changed = _changed_by_ddl(spark, system, known, ddl, above_batch, models)
+    changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
     for table in seen:
         _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {}))
     for identity in changed.keys() - {table.identity for table in seen}:  # whose rows are still to come
@@ -153,7 +149,7 @@ def scaffold(
     for table in seen:
         declared = known.get(table.identity)
         problem = _problem(table, declared)
-        if not (problem or declared or table.tells_deletes or _has_tombstones(spark, system, table)):
+        if not (problem or declared or table.tells_deletes or bronze.has_tombstones(table.topics)):
             told = "no event tells of deletes: there is no __deleted, and no record without a value"
             setting = "delete.tombstone.handling.mode=rewrite"
             if connector:
@@ -187,7 +183,7 @@ def scaffold(
                 )
                 continue
             if not wanted[table.identity]:
-                _check_built_by_others(spark, system, new)
+                _check_built_by_others(bronze, new)
             _describe_new(table, done)
             known[table.identity] = new
             _write(system, new, models, done)
@@ -195,7 +191,7 @@ def scaffold(
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
     _declare_epochs(system, known, models, done)
-    _tell_unmodelled(spark, system, known, above_batch, done)
+    _tell_unmodelled(bronze, known, above_batch, done)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
@@ -236,8 +232,7 @@ def _check_same_table(
 
 
 def _changed_by_ddl(
-    spark: SparkSession,
-    system: str,
+    bronze: Bronze,
     known: "dict[tuple[str, ...], Declared]",
     ddl: dict[tuple[str, ...], list[dict[str, Any]]],
     above_batch: int,
@@ -248,10 +243,10 @@ def _changed_by_ddl(
     if not todo:
         return {}
     topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
-    before = _ddl_up_to(spark, system, above_batch, todo.keys(), F.col("topic").isin(*topics))
+    before = _ddl_up_to(bronze, above_batch, todo.keys(), topics)
     changed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
-        columns = _declared_columns(system, declared, models)
+        columns = _declared_columns(bronze.system, declared, models)
         changed[identity] = {}
         for topic in {table["topic"] for table in ddl[identity]}:
             older, new = ([table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl))
@@ -270,19 +265,16 @@ def _changed_by_ddl(
 
 
 def _ddl_up_to(
-    spark: SparkSession, system: str, batch: int, wanted: Set[tuple[str, ...]], condition: Any
+    bronze: Bronze, batch: int, wanted: Set[tuple[str, ...]], topics: Set[str], names: Sequence[str] = ()
 ) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """What the newest DDL records up to a batch, of those for which a condition holds, say of some tables, the newest last."""
+    """What the newest DDL records of some topics up to a batch say of some tables, the newest last."""
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    rows = spark.table(f"bronze.`{system}`").where((F.col("batch") <= batch) & condition)
-    rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
-    rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
-    for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect()):
-        value = parsed(row.value)
+    for topic, text in bronze.newest_ddl(batch, topics, names):
+        value = parsed(text)
         payload = value.get("payload", value) if isinstance(value, dict) else None
         changes = payload.get("tableChanges") if isinstance(payload, dict) else None
         for change in changes if isinstance(changes, list) else []:
-            _note_ddl(change, found, row.topic, wanted)
+            _note_ddl(change, found, topic, wanted)
     return found
 
 
@@ -308,17 +300,15 @@ def _last_columns(tables: list[dict[str, Any]]) -> dict[str, Any]:
     return {"columns": list({str(column.get("name")): column for column in columns}.values())}
 
 
-def _check_built_by_others(spark: SparkSession, system: str, new: "Declared") -> None:
+def _check_built_by_others(bronze: Bronze, new: "Declared") -> None:
     """Raise a `LakehouseError` where a table without models was built under another key: its models are not here."""
-    silver = new.model("silver", system)
-    if not spark.catalog.tableExists(f"silver.`{silver}`"):
-        return
-    stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
-    if stored != digest_of_keys(new.table.keys):
+    silver = new.model("silver", bronze.system)
+    stored = bronze.stored_keys(silver)
+    if stored is not None and stored != digest_of_keys(new.table.keys):
         raise LakehouseError(
-            f"system {system}, table {new.table.name}: silver.{silver} is there and was built under another key than its messages "
-            "tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is identified: "
-            f"KEYS={_key_argument(new.table.name, new.table.keys or ['<column>'])}."
+            f"system {bronze.system}, table {new.table.name}: silver.{silver} is there and was built under another key than its "
+            "messages tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is "
+            f"identified: KEYS={_key_argument(new.table.name, new.table.keys or ['<column>'])}."
         )
 
 
@@ -440,33 +430,16 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     return ""
 
 
-def _topics_without_models(spark: SparkSession, system: str, modelled: Set[str]) -> Set[str]:
-    rows = spark.sql(f"select distinct topic from bronze.`{system}` where topic is not null").collect()
-    return {row.topic for row in rows} - modelled
-
-
-def _has_tombstones(spark: SparkSession, system: str, table: TableSeen) -> bool:
-    rows = spark.table(f"bronze.`{system}`").where("value is null and key is not null")
-    return not rows.where(rows.topic.isin(sorted(table.topics))).isEmpty()
-
-
-def _tell_unmodelled(
-    spark: SparkSession, system: str, known: dict[tuple[str, ...], "Declared"], above_batch: int, done: Scaffolded
-) -> None:
+def _tell_unmodelled(bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, done: Scaffolded) -> None:
     """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
-    place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
-    first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
-    rows = spark.sql(
-        f"select topic, count_if(error is null) as records, {first} from bronze.`{system}` where batch > {above_batch} "
-        "group by topic order by topic"
-    ).collect()
-    done.topics = {row.topic for row in rows}
+    arrived = bronze.arrived(above_batch)
+    done.topics = {one.topic for one in arrived}
     done.notes += [
-        (f"{row.records:,} records of topic {row.topic}" if row.topic else f"{row.records:,} values that name no topic")
-        + f": no table's events, for instance {row.first}; they stay in bronze"
-        for row in rows
-        if row.records and row.topic not in modelled
+        (f"{one.records:,} records of topic {one.topic}" if one.topic else f"{one.records:,} values that name no topic")
+        + f": no table's events, for instance {one.first}; they stay in bronze"
+        for one in arrived
+        if one.records and one.topic not in modelled
     ]
 
 
@@ -601,39 +574,8 @@ def _can_be_routed(declared: Declared, other: Declared) -> bool:
     return not names_topic and are_alike(declared.table.connector, other.table.connector)
 
 
-PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
-# What stands behind the last `"payload":`; all of a value that has none.
-TAIL = "substring_index(value, '\"payload\":', -1)"
-# What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to look through
-# the schema block for where it ends would be most of what `observe` costs. A column named `payload` does not begin so.
-HEAD = """if(
-    startswith(tail, '{"before":'),
-    substring(cast(value as binary), 1, octet_length(value) - octet_length(tail) - 10),
-    cast(substring_index(value, '"payload":', 1) as binary)
-)"""
-# A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
-HAS_SCHEMA = r"""(
-    octet_length(tail) < octet_length(value)
-    and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
-)"""
-# Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
-SOURCE = """from_json(
-    concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
-    'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
-    database_name string, schema_name string, table_name string'
-)"""
-# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL. The
-# events of a table without a primary key have no `unique` either.
-WITHOUT_ROW = """(
-    key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
-    or contains(tail, '"unique":') and tail rlike '"unique": ?null'
-    and tail rlike '"(after|data)": ?null' and tail rlike '"before": ?null'
-)"""
-
-
 def observe(
-    spark: SparkSession,
-    system: str,
+    bronze: Bronze,
     connector: str | None,
     above_batch: int,
     modelled: Set[str] = frozenset(),
@@ -643,8 +585,7 @@ def observe(
 ) -> list[TableSeen]:
     """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
-    Looked at are those above the batch, and all of the `further` topics. One event of each shape is looked at, whatever its place;
-    for the types of values without a schema block some more.
+    Looked at are those above the batch, and all of the `further` topics.
 
     Args:
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
@@ -653,23 +594,6 @@ def observe(
         declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for that had
             landed before, too.
     """
-    rows = spark.table(f"bronze.`{system}`").where("value is not null")
-    rows = rows.where((F.col("batch") > above_batch) | F.col("topic").isin(*further) if further else F.col("batch") > above_batch)
-    rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
-    shapes = _shapes(rows, HAS_SCHEMA)
-    events = [(row.topic, row.value, row.key) for row in shapes]
-    # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
-    inside = ("io.debezium.connector.mongo", '"tableChanges"')
-    one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
-    with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
-    if one_by_one:
-        events += [(row.topic, row.value, row.key) for row in _shapes(rows.where(F.col("topic").isin(one_by_one)), "false")]
-    for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
-        of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
-        if topic in with_ddl:
-            of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
-        sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
-        events += [(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]  # of DDL the newest counts
 
     def older_ddl(tables: Mapping[tuple[str, ...], TableSeen]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
         """Of the connector's own topic, of the tables' (where all is in one), and of those that bare values get."""
@@ -679,53 +603,14 @@ def observe(
         if not topics or not above_batch:
             return {}
         names = [json.dumps(identity[-1].replace('"', '""'), ensure_ascii=False)[1:-1] for identity in sorted(tables)]
-        is_of_one = reduce(or_, [F.col("value").contains(name) for name in names])
-        return _ddl_up_to(spark, system, above_batch, tables.keys(), F.col("topic").isin(*topics) & is_of_one)
+        return _ddl_up_to(bronze, above_batch, tables.keys(), topics, names)
 
-    return _tables(events, connector, system, modelled, ddl, declared, older_ddl)
-
-
-def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of landing.
-
-    First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
-    """
-    member = "'\"payload\":'"
-    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
-    # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
-    text = "if(startswith(tail, '{\"before\":'), tail, value)"
-    is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
-    data, owner, table = (
-        f"if({is_cdl}, coalesce(get_json_object(value, '$.{name}'), get_json_object(value, '$.payload.{name}')), null)"
-        for name in ("data", "SEG_OWNER", "TABLE_NAME")
-    )
-    images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
-    image = f"coalesce({data}, {images}, value)"
-    names = f"cast(cast(json_object_keys({image}) as string) as binary)"
-    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {owner}, {table}, {key_shape})"
-    rows = rows.withColumn("has_schema", F.expr(has_schema))
-    first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
-    streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
-    streams = streams.withColumn("at", F.xxhash64(*PLACE))
-    first: dict[Any, Any] = {}
-    for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
-        first.setdefault((row.topic, row.has_schema, row.shape), row)
-
-    if not first:
-        return []
-    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many
-    # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
-    batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
-    there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
-    return sorted(there.select(*PLACE, "value", "key", "has_schema").collect(), key=_order_of_landing)
-
-
-def _order_of_landing(row: Any) -> Any:
-    return row.batch, row.file or "", row.place, row.partition or 0, row.topic or ""
+    events = bronze.sample(above_batch, further)
+    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl)
 
 
 def _tables(
-    events: list[tuple[str | None, str, str | None]],
+    events: Sequence[Event],
     connector: str | None,
     system: str,
     modelled: Set[str],

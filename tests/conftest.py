@@ -111,11 +111,12 @@ class Lakehouse:
     def scaffold(
         self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
     ) -> Any:
+        from scripts.observe import Bronze
         from scripts.scaffold import scaffold
 
         built = self._run.Built()
         known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
-        return scaffold(self.spark, system, connector, keys or {}, known, self.project / "models", servers, refused)
+        return scaffold(Bronze(self.spark, system), connector, keys or {}, known, self.project / "models", servers, refused)
 
     def run(
         self,

@@ -805,6 +805,7 @@ def test_a_column_that_stands_twice_is_found_wherever_the_row_stands(lakehouse: 
 
 def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehouse) -> None:
     """As they do where a run lands what there is every minute."""
+    from scripts.observe import Bronze
     from scripts.scaffold import scaffold
 
     def ddl(at: int, *columns: dict[str, Any]) -> dict[str, Any]:
@@ -816,7 +817,7 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
         """What is told of a batch that alone is new."""
         lakehouse.land("told_before", [record])
         models = lakehouse.project / "models"
-        return scaffold(lakehouse.spark, "told_before", None, {}, batch - 1, models).notes
+        return scaffold(Bronze(lakehouse.spark, "told_before"), None, {}, batch - 1, models).notes
 
     id, n = {"name": "id", "typeName": "INT"}, {"name": "n", "typeName": "BIGINT UNSIGNED"}
     price = {"name": "price", "typeName": "DECIMAL", "length": 10, "scale": 2}

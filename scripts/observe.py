@@ -1,0 +1,175 @@
+"""What the scaffold asks of the records that a system has landed: the one place where it reads them with Spark."""
+
+from collections.abc import Sequence, Set
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+SAMPLE_ROWS = 5000
+DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
+PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
+# What stands behind the last `"payload":`; all of a value that has none.
+TAIL = "substring_index(value, '\"payload\":', -1)"
+# What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to look through
+# the schema block for where it ends would be most of what a sample costs. A column named `payload` does not begin so.
+HEAD = """if(
+    startswith(tail, '{"before":'),
+    substring(cast(value as binary), 1, octet_length(value) - octet_length(tail) - 10),
+    cast(substring_index(value, '"payload":', 1) as binary)
+)"""
+# A value that begins with a schema block. An empty block (Lindorm) tells nothing: such values are read one by one.
+HAS_SCHEMA = r"""(
+    octet_length(tail) < octet_length(value)
+    and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
+)"""
+# Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
+SOURCE = """from_json(
+    concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
+    'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
+    database_name string, schema_name string, table_name string'
+)"""
+# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL. The
+# events of a table without a primary key have no `unique` either.
+WITHOUT_ROW = """(
+    key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
+    or contains(tail, '"unique":') and tail rlike '"unique": ?null'
+    and tail rlike '"(after|data)": ?null' and tail rlike '"before": ?null'
+)"""
+
+
+class Event(NamedTuple):
+    """A record as far as its table, columns and key are told by it."""
+
+    topic: str | None
+    value: str
+    key: str | None
+
+
+class Arrived(NamedTuple):
+    """The new records of a topic: how many are records, and the place of the first one."""
+
+    topic: str | None
+    records: int
+    first: str | None
+
+
+class Bronze:
+    """The landed records of a system."""
+
+    def __init__(self, spark: SparkSession, system: str) -> None:
+        self.system = system
+        self._spark = spark
+        self._name = f"bronze.`{system}`"
+
+    def newest_batch(self) -> int:
+        """The number of the newest batch; 0 where there is none."""
+        return self._spark.sql(f"select max(batch) as batch from {self._name}").collect()[0].batch or 0
+
+    def topics(self) -> set[str]:
+        """All topics that have records."""
+        rows = self._spark.sql(f"select distinct topic from {self._name} where topic is not null").collect()
+        return {row.topic for row in rows}
+
+    def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
+        """Records above a batch, and of all batches of the `further` topics, that show what tables there are.
+
+        One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+        """
+        rows = self._spark.table(self._name).where("value is not null")
+        is_new = F.col("batch") > above_batch
+        rows = rows.where(is_new | F.col("topic").isin(*further) if further else is_new)
+        rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
+        shapes = _shapes(rows, HAS_SCHEMA)
+        events = [Event(row.topic, row.value, row.key) for row in shapes]
+        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
+        inside = ("io.debezium.connector.mongo", '"tableChanges"')
+        one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
+        with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
+        if one_by_one:
+            of_topics = rows.where(F.col("topic").isin(one_by_one))
+            events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
+        for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
+            of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
+            if topic in with_ddl:
+                of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
+            sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
+            events += [
+                Event(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)
+            ]  # of DDL the newest counts
+        return events
+
+    def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Topic and value of the newest DDL records of some topics up to a batch, the newest last.
+
+        Args:
+            names: texts of which a value has to hold one; none: all values count.
+        """
+        rows = self._spark.table(self._name).where((F.col("batch") <= up_to_batch) & F.col("topic").isin(*topics))
+        rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
+        if names:
+            rows = rows.where(reduce(or_, [F.col("value").contains(name) for name in names]))
+        rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
+        return [(row.topic, row.value) for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect())]
+
+    def has_tombstones(self, topics: Set[str]) -> bool:
+        """Whether topics have a record with a key and without a value."""
+        rows = self._spark.table(self._name).where("value is null and key is not null")
+        return not rows.where(rows.topic.isin(sorted(topics))).isEmpty()
+
+    def arrived(self, above_batch: int) -> list[Arrived]:
+        """What each topic has above a batch, ordered by topic."""
+        place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
+        first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
+        rows = self._spark.sql(
+            f"select topic, count_if(error is null) as records, {first} from {self._name} where batch > {above_batch} "
+            "group by topic order by topic"
+        ).collect()
+        return [Arrived(row.topic, row.records, row.first) for row in rows]
+
+    def stored_keys(self, silver: str) -> str | None:
+        """The digest of the key by which a silver table was built; None: there is no such table."""
+        if not self._spark.catalog.tableExists(f"silver.`{silver}`"):
+            return None
+        return str(self._spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value)
+
+
+def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
+    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of landing.
+
+    First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
+    """
+    member = "'\"payload\":'"
+    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
+    # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
+    text = "if(startswith(tail, '{\"before\":'), tail, value)"
+    is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
+    data, owner, table = (
+        f"if({is_cdl}, coalesce(get_json_object(value, '$.{name}'), get_json_object(value, '$.payload.{name}')), null)"
+        for name in ("data", "SEG_OWNER", "TABLE_NAME")
+    )
+    images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
+    image = f"coalesce({data}, {images}, value)"
+    names = f"cast(cast(json_object_keys({image}) as string) as binary)"
+    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {owner}, {table}, {key_shape})"
+    rows = rows.withColumn("has_schema", F.expr(has_schema))
+    first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
+    streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
+    streams = streams.withColumn("at", F.xxhash64(*PLACE))
+    first: dict[Any, Any] = {}
+    for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
+        first.setdefault((row.topic, row.has_schema, row.shape), row)
+
+    if not first:
+        return []
+    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many
+    # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
+    batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
+    there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
+    return sorted(there.select(*PLACE, "value", "key", "has_schema").collect(), key=_order_of_landing)
+
+
+def _order_of_landing(row: Any) -> Any:
+    return row.batch, row.file or "", row.place, row.partition or 0, row.topic or ""
