@@ -23,7 +23,7 @@ from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, type
 from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
-from scripts.observe import Bronze, Event
+from scripts.observe import Bronze
 from scripts.schema import (
     ARRAY,
     DOCUMENT,
@@ -610,7 +610,7 @@ def observe(
 
 
 def _tables(
-    events: Sequence[Event],
+    events: Sequence[tuple[str | None, str, str | None]],
     connector: str | None,
     system: str,
     modelled: Set[str],

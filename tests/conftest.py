@@ -51,19 +51,27 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(before)
 
 
+@pytest.fixture(scope="session")
+def spark(project: Path, request: pytest.FixtureRequest) -> Any:
+    """The Spark session of all tests of this process."""
+    from scripts.setup import kafka_jars
+    from scripts.spark import PROJECT, session
+
+    assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
+    with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    with pytest.MonkeyPatch.context() as patched:  # not for the processes that tests start
+        patched.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
+        return session(kafka_jars() if with_kafka else [])
+
+
 class Lakehouse:
     """What the tests do with a lakehouse: `make run`'s own steps, and reading tables back."""
 
-    def __init__(self, project: Path, with_kafka: bool, owners: Path) -> None:
+    def __init__(self, project: Path, spark: Any, owners: Path) -> None:
         from scripts import loader, run
-        from scripts.setup import kafka_jars
-        from scripts.spark import PROJECT, session
 
-        assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
         self.project = project
-        with pytest.MonkeyPatch.context() as patched:  # not for the processes that tests start
-            patched.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
-            self.spark = session(kafka_jars() if with_kafka else [])
+        self.spark = spark
         self._run = run
         self.said: list[str] = []
         self.tests = ""  # the file of the test that has it
@@ -170,12 +178,11 @@ class Lakehouse:
 
 
 @pytest.fixture(scope="session")
-def _one_lakehouse(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
+def _one_lakehouse(project: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     run = tmp_path_factory.getbasetemp()
     owners = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "owners"
     owners.mkdir(exist_ok=True)
-    return Lakehouse(project, with_kafka, owners)
+    return Lakehouse(project, spark, owners)
 
 
 @pytest.fixture
@@ -184,6 +191,39 @@ def lakehouse(_one_lakehouse: Lakehouse, request: pytest.FixtureRequest) -> Iter
     _one_lakehouse.tests = request.path.name
     yield _one_lakehouse
     _one_lakehouse.forget_models()
+
+
+@pytest.fixture(scope="session")
+def _rendering(spark: Any) -> tuple[Any, Any]:
+    """A session that interprets its queries, as compiling each takes longer than its few rows, and the rendered macros."""
+    from adapter import Macros
+
+    session = spark.newSession()
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+    literals = {"spark.sql.execution.arrow.localRelationThreshold": "48MB"}
+    for name, value in {**interpreted, **few_rows, **literals}.items():
+        session.conf.set(name, value)
+    return session, Macros()
+
+
+@pytest.fixture
+def workbench(_rendering: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
+    """A lakehouse without tables: what the macros make of records, asked of one session."""
+    from workbench import Workbench
+
+    session, macros = _rendering
+    workbench = Workbench(session, tmp_path / "project", macros)
+    yield workbench
+    workbench.forget()
+
+
+@pytest.fixture(scope="session")
+def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Tables of Iceberg that the engine builds without dbt."""
+    from tables import Tables
+
+    return Tables(spark, tmp_path_factory.mktemp("engine") / "project")
 
 
 @pytest.fixture(scope="session")

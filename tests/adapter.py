@@ -1,0 +1,349 @@
+"""What the tests call of the engine, without a dbt run: macros rendered to SQL, and statements run on one session.
+
+This is the one place that knows how the engine is built inside. `Macros` gives the project's macros the few functions of dbt
+that they call; `Records` answers the scaffold from a list of records.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import jinja2.runtime
+import pyarrow as pa
+from conftest import REPOSITORY
+from dbt_common.clients.agate_helper import table_from_data_flat
+
+from scripts.loader import ARROW_SCHEMA
+from scripts.observe import Arrived, Bronze, Event
+from scripts.spark import read_yaml
+
+OVERRIDDEN = ("debezium_new_changes", "_start_counting")  # macros that ask a table what it has merged
+NOT_MACROS = re.compile(r"(?s)\{% (materialization|test) .*?\{%-? *end\1 *-?%\}")
+
+
+class CompilerError(Exception):
+    """What `exceptions.raise_compiler_error` raises."""
+
+
+class _Returned(Exception):
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def _return(value: object = None) -> None:
+    raise _Returned(value)
+
+
+_invoke = jinja2.runtime.Macro._invoke
+
+
+def _invoke_and_return(self: Any, arguments: Any, autoescape: Any) -> Any:
+    """Call a macro; its value is what it returns, as in dbt, else its text."""
+    try:
+        return _invoke(self, arguments, autoescape)
+    except _Returned as returned:
+        return returned.value
+
+
+def _raise(message: str) -> None:
+    raise CompilerError(message)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view of the catalog."""
+
+    schema: str
+    identifier: str
+    is_view: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.identifier
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+    @classmethod
+    def create(cls, schema: str, identifier: str) -> "Relation":
+        return cls(schema, identifier)
+
+
+class Config(dict[str, Any]):
+    """The `config` of a model: called in its text, asked by macros."""
+
+    def __call__(self, **given: Any) -> str:
+        self.update(given)
+        return ""
+
+    def persist_column_docs(self) -> bool:
+        return False
+
+
+@dataclass
+class Macros:
+    """The macros of the project, as a Jinja module.
+
+    Args:
+        root: the folder that has `macros`.
+        overridden: macros that are left out, because the caller gives them.
+    """
+
+    root: Path = REPOSITORY
+    overridden: tuple[str, ...] = OVERRIDDEN
+    _template: jinja2.Template = field(init=False)
+    _environment: jinja2.Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        jinja2.runtime.Macro._invoke = _invoke_and_return  # type: ignore[method-assign]
+        files = sorted(self.root.glob("macros/**/*.sql"))
+        text = "\n".join(NOT_MACROS.sub("", path.read_text(encoding="utf-8")) for path in files)
+        for name in self.overridden:
+            assert f"macro {name}(" in text, f"the engine has no macro {name} any more: change tests/adapter.py"
+            text = text.replace(f"macro {name}(", f"macro {name}_of_run(")
+        self._environment = jinja2.Environment(extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+        self._template = self._environment.from_string(text)
+
+    def module(self, **given: Any) -> Any:
+        """The macros with what dbt would give them (`this`, `model`, `run_query` …); outside of a run unless `execute` is given."""
+        context: dict[str, Any] = {
+            "return": _return,
+            "exceptions": SimpleNamespace(raise_compiler_error=_raise),
+            "modules": SimpleNamespace(re=re),
+            "api": SimpleNamespace(Relation=Relation),
+            "tojson": json.dumps,
+            "fromjson": json.loads,
+            "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+            "execute": False,
+            "config": Config(),
+            "model": SimpleNamespace(name="m", resource_type="unit_test", depends_on=SimpleNamespace(nodes=[])),
+            "flags": SimpleNamespace(WHICH="compile", EMPTY=False),
+            "graph": {"nodes": {}, "sources": {}},
+            "invocation_id": "none",
+            "is_incremental": lambda: False,
+            "var": lambda *_: None,
+        }
+        return self._template.make_module(context | given)
+
+    def text(self, text: str, module: Any, **given: Any) -> str:
+        """The SQL of a model's text."""
+        macros = {name: getattr(module, name) for name in dir(module) if not name.startswith("__")}
+        return self._environment.from_string(text).render({**macros, **given}).strip()
+
+    def called(self, text: str, **given: Any) -> tuple[str, dict[str, Any]]:
+        """Which macro a model's text calls, and with what arguments."""
+        calls: list[tuple[str, dict[str, Any]]] = []
+
+        def noted(name: str) -> Callable[..., str]:
+            return lambda **arguments: calls.append((name, arguments)) or ""  # type: ignore[func-returns-value]
+
+        names = ("changes", "latest", "log", "live", "events", "event_counts", "rejected_events", "ddl_history", "transactions")
+        macros = {f"debezium_{name}": noted(f"debezium_{name}") for name in names}
+        self._environment.from_string(text).render({"config": Config(), **macros, **given})
+        (call,) = calls
+        return call
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A row of bronze, as far as the engine reads it."""
+
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: int | None  # milliseconds
+    key: str | None
+    value: str | None
+    headers: list[tuple[str, bytes | None]] | None
+    batch: int
+    file: str
+    line: int
+    error: str | None = None
+    raw: bytes | None = None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """By which the loader knows a record again."""
+        headers = tuple(self.headers or ())
+        place = (self.topic, self.partition, self.offset) if self.offset is not None else (self.file, self.line)
+        return *place, self.timestamp, self.key, self.value, headers, self.raw
+
+
+LANDED_SCHEMA = pa.schema(  # of bronze, as far as the engine reads it
+    [
+        *(ARROW_SCHEMA.field(name) for name in ARROW_SCHEMA.names if name != "head"),
+        ("batch", pa.int64()),
+        ("landed_at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+class Records(Bronze):
+    """What the scaffold asks, answered from a list of landed records: all of them are looked at, in the order of landing."""
+
+    def __init__(self, system: str, rows: Sequence[Landed]) -> None:
+        self.system = system
+        self._rows = rows
+
+    def newest_batch(self) -> int:
+        return max((row.batch for row in self._rows), default=0)
+
+    def topics(self) -> set[str]:
+        return {row.topic for row in self._rows if row.topic is not None}
+
+    def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
+        rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
+        return [Event(row.topic, row.value, row.key) for row in rows if row.value is not None]
+
+    def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
+        rows = [row for row in self._rows if row.batch <= up_to_batch and row.topic in topics]
+        values = [(str(row.topic), row.value) for row in rows if row.value and '"tableChanges"' in row.value]
+        return [(topic, value) for topic, value in values if not names or any(name in value for name in names)]
+
+    def has_tombstones(self, topics: Set[str]) -> bool:
+        return any(row.topic in topics and row.value is None and row.key is not None for row in self._rows)
+
+    def arrived(self, above_batch: int) -> list[Arrived]:
+        found: dict[str | None, list[Landed]] = {}
+        for row in self._rows:
+            if row.batch > above_batch:
+                found.setdefault(row.topic, []).append(row)
+        return [_arrived(topic, found[topic]) for topic in sorted(found, key=lambda topic: (topic is not None, topic))]
+
+    def stored_keys(self, silver: str) -> str | None:
+        return None
+
+
+def _arrived(topic: str | None, rows: list[Landed]) -> Arrived:
+    records = [row for row in rows if row.error is None]
+    first = min(records, key=lambda row: (row.batch, row.line), default=None)
+    return Arrived(topic, len(records), f"{first.file}:{first.line}" if first else None)
+
+
+LAYERS = {"staging": "staging", "silver": "silver", "live": None, "monitoring": "monitoring"}  # folder of models → schema
+
+
+class Engine:
+    """What `dbt run` does with the models of a folder, on one session and without dbt: all that its materializations do.
+
+    What dbt knows of the models (its graph) is made from their files.
+    """
+
+    def __init__(self, spark: Any, models: Path) -> None:
+        self.said: list[str] = []
+        self._spark = spark
+        self._models = models
+        self._macros = Macros(overridden=())
+        self._runs = 0
+
+    def run(self, selected: Sequence[str] | None = None, full_refresh: bool = False, say: Any = None) -> int:
+        """Build models, all of them unless some are selected, each after those that it reads. Returns the number that failed.
+
+        Args:
+            say: is told of each that failed; without it the first failure is raised.
+        """
+        self._runs += 1
+        graph = self._graph()
+        nodes = [node for node in graph["nodes"].values() if selected is None or node.name in selected]
+        failed: set[str] = set()
+        for node in sorted(nodes, key=lambda node: self._depth(node, graph)):
+            try:
+                if failed.intersection(node.depends_on.nodes):
+                    raise CompilerError("skipped")
+                self._build(node, graph, [one.name for one in nodes], full_refresh)
+            except Exception as error:
+                if say is None:
+                    raise
+                failed.add(node.name)
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                say(f"  {node.name}: {' '.join(lines[:4])}")
+        return len(failed)
+
+    def _depth(self, node: Any, graph: dict[str, Any]) -> int:
+        parents = [graph["nodes"][name] for name in node.depends_on.nodes if name in graph["nodes"]]
+        return 1 + max((self._depth(parent, graph) for parent in parents), default=0)
+
+    def _graph(self) -> dict[str, Any]:
+        described: dict[str, Any] = {}
+        for path in self._models.rglob("*.yml"):
+            described |= {model["name"]: model for model in read_yaml(path).get("models", [])}
+        nodes: dict[str, Any] = {}
+        for path in sorted(self._models.rglob("*.sql")):
+            nodes[path.stem] = self._node(path, described.get(path.stem, {}))
+        systems = {parent.removeprefix("source.") for node in nodes.values() for parent in node.depends_on.nodes if "." in parent}
+        sources = {
+            f"source.{name}": SimpleNamespace(schema="bronze", identifier=name, alias=None, name=name, source_name="bronze")
+            for name in systems
+        }
+        return {"nodes": nodes, "sources": sources}
+
+    def _node(self, path: Path, described: dict[str, Any]) -> Any:
+        text, layer, parents = path.read_text(encoding="utf-8"), path.parent.parent.name, list[str]()
+        config = Config(described.get("config") or {})
+        if layer == "silver":
+            config |= {"materialized": "incremental", "incremental_strategy": "debezium_merge"}
+        given = {"source": lambda *names: parents.append("source." + names[-1]), "ref": parents.append}
+        self._macros.called(text, **given, config=config)
+        return SimpleNamespace(
+            name=path.stem,
+            alias=config.get("alias", path.stem),
+            schema=config.get("schema", LAYERS[layer]),
+            unique_id=path.stem,
+            resource_type="model",
+            raw_code=text,
+            config=config,
+            columns={},
+            depends_on=SimpleNamespace(nodes=parents),
+        )
+
+    def _build(self, node: Any, graph: dict[str, Any], selected: list[str], full_refresh: bool) -> None:
+        this, exists = Relation(node.schema, node.alias), self._spark.catalog.tableExists
+        self._spark.sql(f"create namespace if not exists {node.schema}")
+        given: dict[str, Any] = {
+            "execute": True,
+            "flags": SimpleNamespace(WHICH="run", EMPTY=False),
+            "this": this,
+            "model": node,
+            "config": node.config,
+            "graph": graph,
+            "invocation_id": f"run {self._runs}",
+            "selected_resources": selected,
+            "source": lambda *names: Relation("bronze", names[-1]),
+            "ref": lambda name: Relation(graph["nodes"][name].schema, graph["nodes"][name].alias),
+            "load_relation": lambda relation: relation if exists(str(relation)) else None,
+            "is_incremental": lambda: not full_refresh and exists(str(this)),
+            "should_full_refresh": lambda: full_refresh,
+            "should_revoke": lambda *_: False,
+            "apply_grants": lambda *_: "",
+            "run_hooks": lambda *_: "",
+            "pre_hooks": [],
+            "post_hooks": [],
+            "adapter": SimpleNamespace(get_columns_in_relation=self._columns),
+            "run_query": self._query,
+            "statement": lambda *_, caller: "" if self._spark.sql(caller()) else "",
+            "noop_statement": lambda *_, caller=None: "",
+            "log": lambda text, info=False: self.said.append(text) or "",
+            "comment_clause": lambda: "",
+            "partition_cols": lambda label: f"{label} ({node.config['partition_by']})" if "partition_by" in node.config else "",
+        }
+        sql = self._macros.text(node.raw_code, self._macros.module(**given), **given)
+        module = self._macros.module(**given, sql=sql)
+        if node.config.get("materialized") == "incremental":
+            module.debezium_merge_materialization()
+        else:
+            self._query(module.spark__create_view_as(this, sql))
+
+    def _columns(self, relation: Relation) -> list[Any]:
+        return [SimpleNamespace(name=name) for name in self._spark.table(str(relation)).columns]
+
+    def _query(self, sql: str) -> Any:
+        """What dbt's `run_query` gives: a table of agate, whose types dbt tells from the values."""
+        found = self._spark.sql(sql)
+        names = found.columns
+        return table_from_data_flat([dict(zip(names, row, strict=True)) for row in found.collect()], names)
