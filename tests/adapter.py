@@ -242,8 +242,8 @@ class Engine:
         self._macros = Macros(overridden=())
         self._runs = 0
 
-    def run(self, selected: Sequence[str] | None = None, full_refresh: bool = False, say: Any = None) -> int:
-        """Build models, all of them unless some are selected, each after those that it reads. Returns the number that failed.
+    def run(self, selected: Sequence[str] | None = None, full_refresh: bool = False, say: Any = None) -> dict[str, str]:
+        """Build models, all of them unless some are selected, each after those that it reads. Returns what failed, and why.
 
         Args:
             say: is told of each that failed; without it the first failure is raised.
@@ -251,19 +251,19 @@ class Engine:
         self._runs += 1
         graph = self._graph()
         nodes = [node for node in graph["nodes"].values() if selected is None or node.name in selected]
-        failed: set[str] = set()
+        failed: dict[str, str] = {}
         for node in sorted(nodes, key=lambda node: self._depth(node, graph)):
             try:
-                if failed.intersection(node.depends_on.nodes):
+                if failed.keys() & set(node.depends_on.nodes):
                     raise CompilerError("skipped")
                 self._build(node, graph, [one.name for one in nodes], full_refresh)
             except Exception as error:
                 if say is None:
                     raise
-                failed.add(node.name)
+                failed[node.name] = str(error)
                 lines = [line.strip() for line in str(error).splitlines() if line.strip()]
                 say(f"  {node.name}: {' '.join(lines[:4])}")
-        return len(failed)
+        return failed
 
     def _depth(self, node: Any, graph: dict[str, Any]) -> int:
         parents = [graph["nodes"][name] for name in node.depends_on.nodes if name in graph["nodes"]]

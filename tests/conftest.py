@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,8 +85,9 @@ class Lakehouse:
             create_bronze(spark, system)
 
         loader.create_bronze = create_own  # which every landing calls, also that of a whole `make run`
-        self.dbt("parse", "--quiet")
-        self._parsed = (project / "target" / "partial_parse.msgpack").read_bytes()
+        self._parsed = b""
+        self._engine: Any = None
+        self._dbt_of_run = run._dbt
 
     def _own(self, system: str) -> None:
         """Files of tests come in any order, and share a lakehouse or do not: none can have the system of another one."""
@@ -94,11 +96,22 @@ class Lakehouse:
             file.write(self.tests)
         assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
 
+    def without_dbt(self, engine: Any) -> None:
+        """From now on the engine builds what dbt would have built (None: dbt does again)."""
+        self._engine = engine
+        self._run._dbt = self._built_by_engine if engine else self._dbt_of_run
+
+    def _built_by_engine(self, arguments: list[str], say: Callable[[str], None], models: int = 0) -> int:
+        selected, full_refresh = _selection(arguments, self.project / "models")
+        failed: int = len(self._engine.run(selected, full_refresh, say))
+        return failed
+
     def forget_models(self) -> None:
         """As before the first test: dbt parses all models with every run, and everything anew when one is gone."""
         for folder in (self.project / "models").iterdir():
             shutil.rmtree(folder)
-        (self.project / "target" / "partial_parse.msgpack").write_bytes(self._parsed)
+        if self._parsed:
+            (self.project / "target" / "partial_parse.msgpack").write_bytes(self._parsed)
 
     def land(self, system: str, records: Any) -> Any:
         """Land records (written to a new file, in their order), the file or folder at a path, or topics."""
@@ -149,8 +162,17 @@ class Lakehouse:
         return done
 
     def dbt(self, *arguments: str) -> Any:
+        """A dbt command; without dbt, the engine runs models all the same."""
+        if self._engine and arguments[0] == "run" and "--empty" not in arguments:
+            selected, full_refresh = _selection(arguments, self.project / "models")
+            result = self._engine.run(selected, full_refresh, lambda _: None)
+            nodes = [SimpleNamespace(node=SimpleNamespace(name=name), message=result.get(name, "")) for name in sorted(selected)]
+            return SimpleNamespace(success=not result, exception=None, result=nodes)
         from dbt.cli.main import dbtRunner
 
+        if not self._parsed:
+            dbtRunner().invoke(["parse", "--quiet", "--log-level", "none", "--log-level-file", "none"])
+            self._parsed = (self.project / "target" / "partial_parse.msgpack").read_bytes()
         return dbtRunner().invoke([*arguments, "--log-level", "none", "--log-level-file", "none"])
 
     def rows(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
@@ -165,6 +187,9 @@ class Lakehouse:
         query = f"select {', '.join(columns)} from (select * from {relation} order by {order})"
         return [row.asDict() for row in self.spark.sql(query).collect()]
 
+    def table(self, relation: str) -> Any:
+        return self.spark.table(relation)
+
     def sql(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(query).collect()]
 
@@ -177,6 +202,20 @@ class Lakehouse:
         return self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")
 
 
+def _selection(arguments: Sequence[str], models: Path) -> tuple[list[str], bool]:
+    """The models that arguments of `dbt run` choose, by name, by system (`source:bronze.<system>+`) or by `path:`."""
+    chosen = list(arguments[arguments.index("--select") + 1 :])
+    names: list[str] = []
+    for one in (text for text in chosen if not text.startswith("--")):
+        if one.startswith("source:bronze."):
+            names += [path.stem for path in models.glob(f"*/{one.removeprefix('source:bronze.').removesuffix('+')}/*.sql")]
+        elif one.startswith("path:"):
+            names += [path.stem for path in (models.parent / one.removeprefix("path:")).rglob("*.sql")]
+        else:
+            names.append(one)
+    return names, "--full-refresh" in arguments
+
+
 @pytest.fixture(scope="session")
 def _one_lakehouse(project: Path, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     run = tmp_path_factory.getbasetemp()
@@ -186,11 +225,24 @@ def _one_lakehouse(project: Path, spark: Any, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def lakehouse(_one_lakehouse: Lakehouse, request: pytest.FixtureRequest) -> Iterator[Lakehouse]:
-    """The lakehouse of all tests, with the models of this test only."""
-    _one_lakehouse.tests = request.path.name
-    yield _one_lakehouse
-    _one_lakehouse.forget_models()
+def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """What a level's tests land in and build (CONTRIBUTING.md): a workbench, or the lakehouse of all tests, with or without dbt.
+
+    It has the models of this test only.
+    """
+    level = request.path.parent.name
+    if level == "rendered":
+        yield request.getfixturevalue("workbench")
+        return
+    one: Lakehouse = request.getfixturevalue("_one_lakehouse")
+    one.tests = request.path.name
+    if level == "engine":
+        from adapter import Engine
+
+        one.without_dbt(Engine(one.spark, one.project / "models"))
+    yield one
+    one.without_dbt(None)
+    one.forget_models()
 
 
 @pytest.fixture(scope="session")

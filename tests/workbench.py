@@ -100,6 +100,9 @@ class Workbench:
         query = f"select * from {self._resolved(relation)}"
         return [{name: plain(value) for name, value in row.asDict().items()} for row in self.spark.sql(query).collect()]
 
+    def table(self, relation: str) -> Any:
+        return self.spark.sql(f"select * from {self._resolved(relation)}")
+
     def dtypes(self, relation: str) -> dict[str, str]:
         return dict(self.spark.sql(f"select * from {self._resolved(relation)}").dtypes)
 

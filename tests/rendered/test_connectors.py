@@ -8,65 +8,13 @@ import random
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from conftest import REPOSITORY, Lakehouse, corpus
-from event_factory import PLACEHOLDER, event
-from histories import EXPECTED, FLINK_ROWS, SAMPLE, History, Record, flink, sample_lines
-from test_vendors import EVENTS, EXAMPLES
+from conftest import Lakehouse, corpus
+from histories import EXPECTED, History, Record
 
-
-def test_the_sample_is_made_of_these_histories() -> None:
-    assert SAMPLE.read_text(encoding="utf-8") == sample_lines()
-
-
-def test_histories_have_every_member_that_the_documentation_shows() -> None:
-    made: dict[str, set[str]] = {}
-    for events, _ in EXPECTED.values():
-        for record in events.records:
-            value = json.loads(record["value"] or "{}")
-            value = value.get("payload", value)
-            made.setdefault(events.connector, set()).update(value, (value.get("source") or {}))
-    compared = set()
-    for line in (corpus("debezium_docs_examples") / "examples.jsonl").read_text(encoding="utf-8").splitlines():
-        sample = json.loads(line)
-        if sample["kind"].startswith("op=") and sample["connector"] in (
-            "cassandra",
-            "db2",
-            "informix",
-            "spanner",
-            "vitess",
-            "yashandb",
-        ):
-            value = json.loads(sample["value"]) if isinstance(sample["value"], str) else sample["value"]
-            value = value.get("payload", value)
-            if source := value.get("source"):
-                assert not {*value, *source} - made[sample["connector"]], sample["doc"]
-                compared.add(sample["connector"])
-    assert len(compared) == 6
-
-    of_its_time = [json.loads(line) for line in (corpus("vendor_tencent_postgresql") / "events.jsonl").open(encoding="utf-8")]
-    rows = [value for one in of_its_time if (value := json.loads(one["value"])["payload"])["op"] in ("c", "u", "d")]
-    assert all({*value, *value["source"]} <= made["postgresql"] for value in rows)  # openGauss writes what Debezium 1.9 did
-    for name, members in FORKS.items():
-        values = [(record["key"], json.loads(record["value"] or "{}")) for record in EXPECTED[name][0].records]
-        key, update = next((key, value) for key, value in values if value.get("payload", {}).get("op") == "u")
-        assert {*update["payload"], *update["payload"]["source"]} == set(members.split()), name
-        assert set(update) == {"schema", "payload"} and (key is None or set(json.loads(key)) == set(update)), name
-
-
-COMMON = "before after source op ts_ms transaction version connector name snapshot db"
 # Members of an update and of its `source` as the code of each writer has them.
-FORKS = {
-    "ticdc": f"{COMMON} table server_id gtid file pos row thread query commit_ts cluster_id",
-    "yugabytedb": f"{COMMON} sequence schema table txId lsn commit_time record_time tablet_id partition_id origin_id",
-    "opengauss": f"{COMMON} sequence schema table txId lsn xmin",
-    "src_ibmi": f"{COMMON} sequence ts_us ts_ns receiver receiver_library",
-    "cockroachdb": "after key source op ts_ns changefeed_sink cluster_id cluster_name database_name db_version job_id node_id "
-    "node_name origin primary_keys schema_name source_node_locality table_name crdb_internal_table_id ts_hlc mvcc_timestamp",
-}
 
 
 def check(lakehouse: Lakehouse, system: str) -> None:
@@ -78,27 +26,6 @@ def check(lakehouse: Lakehouse, system: str) -> None:
 NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
 
 
-def ddl_without_statement(events: History) -> dict[str, Any]:
-    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
-    source = {
-        "version": "3.4.0.Final",
-        "connector": events.connector,
-        "name": "src",
-        "ts_ms": 1,
-        "snapshot": "false",
-    } | events.names
-    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
-    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
-
-
-def sent_with(events: History) -> list[Record]:
-    """Records that are no rows, in the topic of the table."""
-    return [
-        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
-        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
-    ]
-
-
 def kinds_of(events: History) -> dict[str, int]:
     """How many records of each kind a history has, and the two that are landed with it."""
     others = {"ticdc": {"ddl": 1, "truncate": 1, "message": 1}, "cockroachdb": {"heartbeat": 1}}.get(events.table, {})
@@ -106,60 +33,6 @@ def kinds_of(events: History) -> dict[str, int]:
     changes = len(events.records) - tombstones - sum(others.values())
     kinds = {**others, "tombstone": tombstones, "change": changes, "ddl": others.get("ddl", 0) + 1, "notification": 1}
     return {kind: number for kind, number in kinds.items() if number}
-
-
-def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
-    """Also with DDL and notifications in the topics of the tables."""
-    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)])
-    check(lakehouse, "sources")
-    assert lakehouse.resets("sources") == {}
-    told = lakehouse.sql("select source_table, kind, sum(events) from monitoring.sources__event_counts group by 1, 2")
-    counted: dict[str, dict[str, int]] = {}
-    for table, kind, number in told:
-        counted.setdefault(table.rsplit(".", 1)[1], {})[kind] = number
-    assert counted == {events.table: kinds_of(events) for events, _ in EXPECTED.values()}
-    for name, ids in {"ticdc": [1, 2, 3, 4], "cockroachdb": [1, 2, 3]}.items():  # also of deleted rows, and of nothing else
-        assert lakehouse.sql(f"select id from silver.sources__{name} order by id") == [(id,) for id in ids]
-
-
-def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
-    """The offsets are those of the shuffled arrival, so nothing but the source's position can tell the order."""
-    records = [record for events, _ in EXPECTED.values() for record in events.records]
-    chance = random.Random(7)
-    arriving = [dict(record) for record in records + chance.sample(records, len(records) // 3)]
-    chance.shuffle(arriving)
-    for offset, record in enumerate(arriving):
-        record["offset"] = offset
-    half = len(arriving) // 2
-    lakehouse.run("shuffled", arriving[:half])
-    lakehouse.run("shuffled", arriving[half:])
-    check(lakehouse, "shuffled")
-
-
-def test_the_order_of_the_topic_decides_where_there_is_no_position(lakehouse: Lakehouse) -> None:
-    """Vitess without ordered transactions, CockroachDB without times, Flink's own JSON: by offset, in any order of arrival."""
-    tables = {
-        "no_rank": History("no_rank", "vitess", {"keyspace": "commerce", "table": "no_rank", "vgtid": "[]"}),
-        "no_time": History("no_time", "cockroachdb", {"db": "d", "schema": "public", "table": "no_time", "ts_hlc": None}),
-    }
-    for events in tables.values():
-        events.add("c", 1, after={"id": 1, "note": "first"}, transaction={"id": "[]", "total_order": 1})
-        events.add("u", 1, after={"id": 1, "note": "new"}, transaction={"id": "[]", "total_order": 1})
-        events.add("c", 2, after={"id": 2, "note": "first"})
-        events.add("d", 2)
-        events.add("u", 3, after={"id": 3, "note": "old"})
-        events.add("r", 3, after={"id": 3, "note": "read again"}, source={"snapshot": "true"})
-    records = [record for events in [*tables.values(), *flink()] for record in events.records]
-    random.Random(3).shuffle(records)
-    keys = {"carts": ["id"], "d.lines": ["id"]}
-    lakehouse.run("by_topic", records[::2], keys=keys)
-    lakehouse.run("by_topic", records[1::2])
-
-    for name in tables:
-        assert lakehouse.rows(f"by_topic.{name}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "read again"}], name
-    for events in flink():
-        assert lakehouse.rows(f"by_topic.{events.table}", "id") == FLINK_ROWS
-    assert lakehouse.rejected("by_topic") == []
 
 
 def place_of(connector: str, at: int) -> dict[str, Any]:
@@ -287,32 +160,6 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
 
 
-def test_rows_that_pass_keys_on_in_one_transaction_are_there(lakehouse: Lakehouse) -> None:
-    """`set id = id + 1` on two rows, where constraints are checked at the end of the statement."""
-    places: dict[str, Callable[[int], dict[str, Any]]] = {
-        "db2": lambda at: {"commit_lsn": "00000027:00000ac0:0064", "change_lsn": f"00000027:00000ac0:{at:04x}"},
-        "informix": lambda at: {"commit_lsn": "100", "change_lsn": str(at), "txId": "7"},
-        "oracle": lambda at: {"scn": "100", "commit_scn": "100", "txSeq": at, "txId": "0500080076ca0000"},
-        "yashandb": lambda at: {"position_scn": 100, "group_lsn": at, "group_offset": 0, "batch_row_id": 0, "txId": "7"},
-    }
-    records = []
-    for connector, place in places.items():
-        events = History(f"passing_{connector}", connector, {"db": "d", "schema": "s", "table": f"passing_{connector}"})
-        for id in (1, 2):
-            events.add("c", id, after={"id": id, "note": f"row {id}"}, **place_of(connector, id))
-        for id in (1, 2):
-            row = {"note": f"row {id}", "id": id}
-            events.add("d", id, before=row, source=place(10 + id), headers={"__debezium.newkey": {"id": id + 1}})
-            events.add("c", id + 1, after={**row, "id": id + 1}, source=place(10 + id), headers={"__debezium.oldkey": {"id": id}})
-        records += events.records
-    random.Random(5).shuffle(records)
-    lakehouse.run("passing", [{**record, "offset": offset} for offset, record in enumerate(records)])
-    for connector in places:
-        assert lakehouse.rows(f"passing.passing_{connector}", "id") == [
-            {"id": 2, "note": "row 1"}, {"id": 3, "note": "row 2"},
-        ], connector  # fmt: skip
-
-
 def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lakehouse) -> None:
     """In a cell, too, a number that a text column gets is printed anew; a tuple in a key is no list that grew."""
     names = {"db": "NULL", "keyspace": "ks", "table": "cells"}
@@ -341,163 +188,8 @@ def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lake
     assert lakehouse.rejected("in_cells") == [("src.cells/0/3", "value_not_exact: price")]
 
 
-def test_types_of_cockroachdb_are_read_as_it_writes_them(lakehouse: Lakehouse) -> None:
-    numbers = {"precision": "20", "scale": "2"}
-    fields: list[dict[str, Any]] = [
-        {"type": "int64", "field": "id"},
-        {"type": "float64", "name": "decimal", "parameters": numbers, "optional": True, "field": "price"},
-        {"type": "float64", "name": "decimal", "parameters": {"precision": "0", "scale": "0"}, "optional": True, "field": "any"},
-        {"type": "string", "name": "timestamp", "optional": True, "field": "at"},
-        {"type": "string", "name": "timestamp", "optional": True, "field": "instant"},
-        {"type": "bytes", "optional": True, "field": "data"},
-        {"type": "array", "items": {"type": "bytes"}, "optional": True, "field": "parts"},
-        {"type": "array", "items": {"type": "string", "name": "timestamp"}, "optional": True, "field": "moments"},
-    ]
-    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
-    row = (
-        '{"id": 1, "price": 123456789012345678.12, "any": 1.5, "at": "2025-04-30T20:02:35.40316", "instant": "2025-04-30T20:02:35Z"'
-    )
-    row += ', "data": "\\\\x0001ff", "parts": ["\\\\x00", null], "moments": ["2025-04-30T20:02:35Z", null]}'
-    source = {"origin": "cockroachdb", "database_name": "d", "schema_name": "public", "table_name": "typed", "ts_hlc": "1.0"}
-    value = json.dumps({"schema": schema, "payload": {"after": "<>", "op": "c", "key": {"id": 1}, "source": source, "ts_ns": 1}})
-    lakehouse.run("of_cockroachdb", [{"topic": "typed", "offset": 0, "key": None, "value": value.replace('"<>"', row)}])
-    columns = "cast(price as string), `any`, cast(at as string), cast(instant as string), data, to_json(parts), to_json(moments)"
-    assert lakehouse.rejected("of_cockroachdb") == []
-    assert lakehouse.sql(f"select {columns} from of_cockroachdb.typed") == [
-        (
-            *("123456789012345678.12", "1.5", "2025-04-30 20:02:35.40316", "2025-04-30 20:02:35", "\\x0001ff"),
-            *('["\\\\x00",null]', '["2025-04-30T20:02:35.000Z",null]'),
-        )
-    ]
-
-
-def shown_by(records: list[Record]) -> set[tuple[str, str]]:
-    """What events show of their connector: connector and column of the table of connectors."""
-    from scripts.dialects import DIALECTS
-
-    found = set()
-    columns = {"c": "create", "r": "snapshot", "u": "update", "d": "delete", "t": "truncate"}
-    for record in records:
-        value = json.loads(record["value"]) if isinstance(record["value"], str) else record["value"]
-        value = (value or {}).get("payload", value) or {}
-        names = [dialect.connector for dialect in DIALECTS if dialect.recognises(value)][:1]
-        source, before, after = (value.get(member) or {} for member in ("source", "before", "after"))
-        told = {"order", columns.get(str(value.get("op") or value.get("OPERATION"))[:1].lower())}
-        told |= {"DDL"} if value.get("tableChanges") is not None else set()
-        told |= {"truncate"} if "TRUNCATE" in (value.get("ddl") or "") else set()
-        told |= {"snapshot"} if str(source.get("snapshot")).lower() not in ("none", "false") else set()
-        told |= {"left out"} if PLACEHOLDER in json.dumps(value) or None in after.values() else set()
-        told |= {"transactions"} if (value.get("transaction") or {}).get("id") else set()
-        moves = any("newkey" in header["key"] for header in record.get("headers") or [])
-        told |= {"key change"} if moves or {*before} & {*after} and before.get("id") != after.get("id") else set()
-        found |= {(name, column) for name in names for column in told if column}
-    return found
-
-
-def test_cells_of_the_table_of_connectors_lead_to_tests_with_such_events_of_the_connector() -> None:
-    """Of the tests that many connectors share; a cell may lead to others besides."""
-    of_histories = [record for events, _ in EXPECTED.values() for record in events.records]
-    of_histories += [record for events, _ in EXPECTED.values() for record in sent_with(events)]
-    shown = {
-        "hist": shown_by(of_histories),
-        "shuf": shown_by(of_histories),
-        "shared": shown_by([record for name, also in SHARED.items() for record in shared_history(name, also).records]),
-        **{
-            label: shown_by([json.loads(line) for name in names for line in (EVENTS / f"{name}.jsonl").open(encoding="utf-8")])
-            for label, names in (("ex", EXAMPLES), ("cap", ("shop", "billing")), ("shufcap", ("shop", "billing")))
-        },
-    }
-    page = (REPOSITORY / "docs" / "connectors" / "README.md").read_text(encoding="utf-8")
-    (header,) = re.findall(r"^[|] connector .*[|]$", page, re.MULTILINE)
-    columns = ["order", *(name.strip() for name in header.strip("|").split("|")[2:])]
-    rows = re.findall(r"^[|] \[[^|]*[.]md\)(.*?) [|] (.*) [|]$", page, re.MULTILINE)
-    wrong = []
-    for told, cells in rows:
-        for column, cell in zip(columns, cells.split(" | "), strict=True):
-            links = re.findall(r"\[([^]]+)\]\[(\w+)\]", cell)
-            wanted = {"values left out": "left out"}.get(column, "create" if "as creates" in cell else column)
-            names = set(re.findall(r"`(\w+)`", told)) - {"flattened"}  # whose rows have no envelope
-            having = {name for name in names for _, label in links if (name, wanted) in shown.get(label, ())}
-            others = [label for _, label in links if label not in shown]
-            in_part = "–" in cell or others
-            if names and links and having != names and not (having and in_part or len(others) == len(links)):
-                wrong.append((told, column, cell, names - having))
-    assert len(rows) == len(list((REPOSITORY / "docs" / "connectors").glob("*.md"))) - 1
-    assert wrong == []
-
-
 PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"
 AMBIGUOUS = "null_or_unchanged: REPLICA IDENTITY has to be FULL, or the plugin yboutput"
-
-
-def test_what_cannot_be_folded_safely_is_refused_with_a_reason(lakehouse: Lakehouse) -> None:
-    row = {"id": 1, "note": "a"}
-    refused: dict[str, str] = {}
-    tables = []
-    for name, connector, source in (
-        ("bad_lsn", "sqlserver", {"db": "d", "schema": "s", "commit_lsn": "00000027:00000ac0:00g2"}),
-        ("no_scn", "oracle", {"db": "d", "schema": "s", "scn": None, "commit_scn": None}),
-        ("short_lsn", "db2", {"schema": "s", "commit_lsn": "0000:0001"}),
-        ("no_lsn", "informix", {"db": "d", "schema": "s", "commit_lsn": None}),
-        ("no_commit", "yashandb", {"schema": "s", "scn": "7", "position_scn": None}),
-        ("no_entry", "ibmi", {"receiver": "QSQJRN0009", "sequence": None}),
-        ("no_tso", "TiCDC", {"db": "d"}),
-        ("bad_time", "cockroachdb", {"db": "d", "schema": "s", "ts_hlc": "yesterday"}),
-        ("half_rank", "vitess", {"keyspace": "k"}),
-    ):
-        events = History(name, connector, {"table": name})
-        events.add("u", 1, after=row, source=source, transaction={"id": "t", "transaction_rank": "7"})
-        tables.append(events)
-        refused[f"src.{name}/0/0"] = "no_position"
-
-    spanner = History("partial", "spanner", {"db": "database", "table": "partial", "sequence": "1"})
-    for time, (op, kind) in enumerate([("c", "NEW_ROW"), ("u", "NEW_VALUES"), ("u", "OLD_AND_NEW_VALUES"), ("c", "NEW_VALUES")]):
-        spanner.add(op, 1, after={"id": 1, "note": None if time else "a"}, source={"ts_ns": time, "value_capture_type": kind})
-        if time:
-            refused[f"src.partial/0/{time}"] = PARTIAL
-    spanner.add(
-        "u", 1, after={"id": 1, "note": None}, source={"ts_ns": 4, "value_capture_type": None}
-    )  # nobody says that it is whole
-    refused["src.partial/0/4"] = PARTIAL
-    spanner.add("c", 2, after={"id": 2, "note": "b"}, source={"ts_ns": 8, "value_capture_type": "NEW_ROW"})
-    spanner.add("d", 2, source={"ts_ns": 9, "value_capture_type": "NEW_VALUES"})
-
-    change = History("change", "YugabyteDB", {"db": "d", "schema": "public", "table": "change"})
-    change.add("c", 1, after={"id": 1, "note": "a", "more": None}, source={"lsn": 1})
-    change.add("u", 1, after={"id": 1, "note": "b", "more": None}, source={"lsn": 2})
-    refused["src.change/0/1"] = AMBIGUOUS
-
-    plain = History("plain", "yugabytedb", {"db": "d", "schema": "public", "table": "plain", "lsn": "1:1::0:0"})
-    plain.add("u", 1, after={"id": 1, "note": "b"})  # the gRPC connector through a transform that takes the cells away
-    refused["src.plain/0/0"] = "value_of_wrong_type"
-
-    ranges = History("ranges", "cassandra", {"keyspace": "ks", "table": "ranges"}, cells=True)
-    writes: list[tuple[str, dict[str, Any]]] = [
-        ("i", {"id": 1, "at": 1, "note": "a", "tags": ["x", "y"], "scores": {"a": 1}}),
-        ("r", {"id": 1, "at": ..., "note": ..., "tags": ..., "scores": ...}),
-        ("d", {"id": 1, "at": None, "note": None, "tags": None, "scores": None}),
-        ("u", {"id": 1, "at": 1, "note": ..., "tags": ["z"], "scores": ...}),
-        ("u", {"id": 1, "at": 1, "note": ..., "tags": ..., "scores": {"b": 2}}),
-    ]
-    for time, (op, columns) in enumerate(writes):
-        key = {"id": 1, "at": 1 if columns["at"] == 1 else None}
-        ranges.add(op, 1, None, columns, key=key, source={"ts_us": time})
-    ranges.add("t", 1, None, writes[1][1], key=None, source={"ts_us": 5})  # a range after Debezium's `EnvelopeTransformation`
-    refused |= {
-        "src.ranges/0/1": "range_delete: delete row by row",
-        "src.ranges/0/2": "no_key",
-        "src.ranges/0/3": "collection_in_update: the column has to be frozen",
-        "src.ranges/0/4": "collection_in_update: the column has to be frozen",
-        "src.ranges/0/5": "range_delete: delete row by row",
-    }
-
-    tables += [spanner, change, plain, ranges]
-    lakehouse.run("refused", [record for events in tables for record in events.records])
-
-    assert dict(lakehouse.rejected("refused")) == refused
-    assert lakehouse.rows("refused.partial") == [{"id": 1, "note": "a"}]
-    assert lakehouse.rows("refused.change") == [{"id": 1, "note": "a", "more": None}]
-    assert lakehouse.rows("refused.ranges") == [{"id": 1, "at": 1, "note": "a", "tags": ["x", "y"], "scores": '{"a":1}'}]
 
 
 def flat(topic: str, offset: int, key: Any, value: Any) -> Record:
@@ -590,7 +282,7 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
 
     for topic in topics:
         assert lakehouse.sql(f"select id, note from flattened.{topic}") == [(1, "new")], topic
-    assert lakehouse.spark.table("flattened.rewrite_other_fields").columns == ["id", "note"]
+    assert lakehouse.table("flattened.rewrite_other_fields").columns == ["id", "note"]
     assert lakehouse.sql("select id, status from silver.flattened__look_alikes order by id") == [("1", "OPEN"), ("2", "BEGIN")]
     assert lakehouse.rejected("flattened") == []
     query = (
@@ -601,99 +293,6 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
         ("look_alikes", "heartbeat", 1),
         *((topic, kind, number) for topic in ("rewrite_offset", "tombstones") for kind, number in kinds.items()),
     ]
-
-
-def test_tombstones_after_deletes_are_no_log_that_starts_over(lakehouse: Lakehouse) -> None:
-    """Of `rewrite-with-tombstone` only the row has a position."""
-
-    def row(at: int, note: str, deleted: bool = False) -> Record:
-        return flat("twice", at, {"id": 1}, {"id": 1, "note": note, "__lsn": 10 * at, "__deleted": str(deleted).lower()})
-
-    tombstone = flat("twice", 3, {"id": 1}, None)
-    lakehouse.run("twice", [row(1, "a"), row(2, "a", True), tombstone, row(4, "b"), row(5, "b", True)])
-    lakehouse.run("twice", [{**tombstone, "offset": 6}, row(7, "c")])
-    assert lakehouse.rows("twice.twice") == [{"id": 1, "note": "c"}]
-    assert lakehouse.resets("twice") == {}
-    lakehouse.run("twice", [{**tombstone, "offset": 8}])  # a row that says nothing was deleted: its mode has changed
-    assert lakehouse.resets("twice") == {"twice": {"twice/0": [8, 8, 1]}}
-
-
-def test_flattened_rows_are_recognised_and_refused_where_nothing_tells_of_deletes(lakehouse: Lakehouse) -> None:
-    rows = [{"id": 1, "note": "a", "__op": "c"}, {"id": 1, "note": "b", "__op": "u"}]
-    lakehouse.land("drop", [flat("drop", offset, {"id": 1}, row) for offset, row in enumerate(rows)])
-    done = lakehouse.scaffold("drop")
-    assert not (lakehouse.project / "models" / "staging" / "drop").exists()
-    assert any("no event tells of deletes" in note and "delete.tombstone.handling.mode" in note for note in done.notes)
-
-    lakehouse.run("drop", [flat("drop", 2, {"id": 1}, None)])
-    assert lakehouse.rows("drop.drop") == []
-
-    renamed = [flat("renamed", offset, {"id": 1}, {"id": 1, "__operation": row["__op"]}) for offset, row in enumerate(rows)]
-    lakehouse.land("drop_renamed", renamed)  # of which nobody can tell whether deletes are dropped
-    notes = lakehouse.scaffold("drop_renamed", "flattened").notes
-    assert [note for note in notes if "renamed: no event tells of deletes" in note and "deleted rows stay" in note]
-
-
-def test_flattened_rows_that_told_nothing_are_read_once_their_connector_is_named(lakehouse: Lakehouse) -> None:
-    """Where another table of the system was built meanwhile."""
-    lakehouse.run("named_later", [flat("rows", 0, {"id": 1}, {"id": 1, "note": "a"}), event("c", 1, {"id": 1})])
-    assert not (lakehouse.project / "models" / "staging" / "named_later" / "stg_named_later__rows.sql").exists()
-    lakehouse.run("named_later", [], connector="flattened")
-    assert lakehouse.rows("named_later.rows") == [{"id": 1, "note": "a"}]
-
-
-def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lakehouse: Lakehouse) -> None:
-    """A column that nobody has declared makes no delete of a row either."""
-    plain: list[dict[str, Any]] = [
-        {"schema": "public", "id": 1, "note": "a"},
-        {"payload": None, "id": 2, "note": "b"},
-        {"payload": {"id": 9}, "id": 3, "note": "c"},
-        {"schema": {"id": 9}, "payload": {"id": 9}, "id": 4, "note": "d"},
-        {"schema": "x", "id": 5, "note": "e"},
-    ]
-    rows = [{**row, "__op": "c", "__deleted": str(row["id"] == 5).lower()} for row in plain]
-    wrapped = {"schema": None, "payload": {"id": 6, "schema": "s", "note": "f", "__op": "c", "__deleted": "false"}}
-    nothing = [{"schema": None, "payload": None}, None]
-    records = [flat("wraps", at, {"id": at + 1}, row) for at, row in enumerate([*rows, wrapped])]
-    lakehouse.run("wraps", [*records, *(flat("wraps", 6 + at, {"id": 7}, value) for at, value in enumerate(nothing))])
-    found = lakehouse.sql("select id, `schema`, payload is null, note from wraps.wraps order by id")
-    assert [(id, note) for id, _, _, note in found] == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (6, "f")]
-    assert [(schema, is_null) for _, schema, is_null, _ in found] == [
-        ("public", True), (None, True), (None, False), ('{"id":9}', False), ("s", True),
-    ]  # fmt: skip
-    assert lakehouse.rejected("wraps") == []
-    lakehouse.run("wraps", [flat("wraps", 8 + at, {"id": 1}, value) for at, value in enumerate(({}, {"schema": None}))])
-    assert lakehouse.rows("wraps.wraps", "id")[0]["note"] == "a"
-    assert lakehouse.rejected("wraps") == [("wraps/0/8", "no_key"), ("wraps/0/9", "no_key")]
-
-    first = [flat("undeclared", 0, {"id": 1}, {"id": 1, "__deleted": "false"})]
-    lakehouse.run("undeclared", first)
-    told: dict[str, Any] = {"__deleted": "false"}
-    new = [{"schema": "public", "id": 1, **told}, {"payload": None, "id": 1, **told}, {"payload": {"id": 9}, "id": 2, **told}]
-    new.append({"schema": "public", "payload": {"id": 9}, "id": 3, **told})
-    lakehouse.land("undeclared", [flat("undeclared", 1 + at, {"id": 1}, row) for at, row in enumerate(new)])
-    assert lakehouse.dbt("run", "--select", "source:bronze.undeclared+").success
-    assert lakehouse.rows("undeclared.undeclared", "id") == [{"id": 1}, {"id": 2}, {"id": 3}]
-    lakehouse.build_landed("undeclared")
-    assert lakehouse.rows("undeclared.undeclared", "id") == [
-        {"id": 1, "schema": None, "payload": None},
-        {"id": 2, "schema": None, "payload": '{"id":9}'},
-        {"id": 3, "schema": "public", "payload": '{"id":9}'},
-    ]
-    assert lakehouse.rejected("undeclared") == []
-
-
-def test_changes_of_two_topics_at_one_offset_have_one_order(lakehouse: Lakehouse) -> None:
-    """Where positions tell none: whichever comes first, it is the same one that counts."""
-    first = [envelope("ta", {"id": id, "note": "ta"}) for id in (1, 2, 3)]
-    second = [envelope("tb", {"id": id, "note": "tb"}) for id in (1, 2, 3)]
-    for records in (first, second):
-        for offset, record in enumerate(records):
-            record["offset"] = offset
-    lakehouse.run("ties", [first[0], second[1], first[2], second[2]])
-    lakehouse.run("ties", [second[0], first[1]])
-    (note,) = {row["note"] for row in lakehouse.rows("ties.t", "id")}
-    assert note in ("ta", "tb")
 
 
 def envelope(topic: str, row: dict[str, Any]) -> Record:
@@ -720,33 +319,6 @@ def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
     lakehouse.run("images", [{**images(5 + number, None, None), "value": value} for number, value in enumerate(others)])
     assert lakehouse.rejected("images") == [(f"t/0/{offset}", "not_an_envelope") for offset in range(4, 10)]
     assert lakehouse.rows("images.images") == [rows[1]]
-
-
-def test_flattened_rows_of_several_tables_in_one_topic_are_asked_for_and_told(lakehouse: Lakehouse) -> None:
-    """Which may be parts of one, as a router makes them, or would overwrite one another."""
-    told = {"__op": "c", "__deleted": "false", "__source_schema": "s"}
-    rows = [{"id": 1, "note": "a", **told, "__table": "east"}, {"id": 2, "note": "b", **told, "__source_table": "west", "more": 1}]
-    records = [flat("merged", offset, {"id": row["id"]}, row) for offset, row in enumerate(rows)]
-    for landing in (records, [flat("merged", 2, {"id": 3}, {**rows[0], "id": 3})]):  # then events of the one alone
-        (note,) = [note for note in lakehouse.run("merged", landing).notes if "tables s.east and s.west" in note]
-        assert "SERVERS=one" in note and "no model was written" in note
-    done = lakehouse.build_landed("merged", servers="one")
-    assert [note for note in done.notes if "merged: its rows are of the tables s.east and s.west, and become one table" in note]
-    assert lakehouse.sql("select id, note from merged.merged order by id") == [(1, "a"), (2, "b"), (3, "a")]
-    done = lakehouse.run("merged", [flat("merged", 4, {"id": 3}, {**rows[0], "id": 3})])
-    assert not [note for note in done.notes if "become one table" in note]
-    done = lakehouse.run("merged", [flat("merged", 3, {"id": 4}, {**rows[0], "id": 4, "__table": "north"})])
-    assert [note for note in done.notes if "of the tables s.east and s.north and s.west, and become one table" in note]
-
-
-def test_metadata_of_another_prefix_are_no_columns(lakehouse: Lakehouse) -> None:
-    row = {"id": 1, "note": "new", "cdc_op": "u", "cdc_source_lsn": 1000, "__deleted": "false", "cdc_note": "a column"}
-    row |= {"cdc_source_system": "erp", "cdc_transaction_kind": "sale", "cdc_transaction_id": "7"}
-    records = [flat("prefix", 0, {"id": 1}, row), flat("prefix", 1, {"id": 1}, {**row, "note": "old", "cdc_source_lsn": 999})]
-    lakehouse.run("prefix", records, connector="flattened(cdc_)")
-    assert lakehouse.rows("prefix.prefix") == [
-        {"id": 1, "note": "new", "cdc_note": "a column", "cdc_source_system": "erp", "cdc_transaction_kind": "sale"}
-    ]
 
 
 def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:
@@ -825,7 +397,7 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
     place["wkb"] = bytes.fromhex(place.pop("wkb_hex"))
     assert struct.unpack("<bidd", place["wkb"]) == (1, 1, *place.pop("point"))  # little-endian, a point
     assert wanted["serde-with-array.json"]["row"]["schedule"] == "array of string"
-    assert dict(lakehouse.spark.table("memiiso.array_data").dtypes)["schedule"] == "array<string>"
+    assert dict(lakehouse.table("memiiso.array_data").dtypes)["schedule"] == "array<string>"
     (array,) = [json.loads(record["value"])["payload"] for record in records if record["file"] == "serde-with-array.json"]
     wanted["serde-with-array.json"]["row"]["schedule"] = array["schedule"]
 

@@ -1,11 +1,8 @@
-"""Input as it should not be: files that come again, half, damaged or hostile. What is good in them is loaded."""
+"""Landing exactly once, what the scaffold reads of it, and what is rejected."""
 
 import gzip
 import json
 import os
-import random
-import re
-import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,18 +11,39 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import created, deleted, event, truncated, updated
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from event_factory import created, deleted, event, truncated
 
 from scripts import loader
-from scripts.errors import LakehouseError
+
+FIELDS: list[dict[str, Any]] = [
+    {"type": "int32", "field": "id"},
+    {"type": "int16", "field": "small"},
+    {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "price",
+     "parameters": {"scale": "2", "connect.decimal.precision": "5"}},
+    {"type": "int32", "name": "io.debezium.time.Date", "field": "day"},
+    {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "at"},
+    {"type": "string", "name": "io.debezium.time.ZonedTimestamp", "field": "instant"},
+    {"type": "double", "field": "ratio"},
+    {"type": "string", "field": "payload"},
+]  # fmt: skip
+
+
+def with_schema(record: dict[str, Any], fields: list[dict[str, Any]] = FIELDS) -> dict[str, Any]:
+    """The record as JsonConverter writes it with `schemas.enable`."""
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    value = f'{{"schema":{json.dumps(schema)},"payload":{record["value"]}}}'
+    return {**record, "value": value}
 
 
 def text(*records: dict[str, Any] | str) -> str:
     """Records, or lines that stand for themselves, as a file."""
     lines = [record if isinstance(record, str) else json.dumps(record, ensure_ascii=False) for record in records]
     return "".join(line + "\n" for line in lines)
+
+
+def land(lakehouse: Lakehouse, system: str, events: Path | str) -> loader.Landed:
+    landed: loader.Landed = lakehouse.land(system, events)
+    return landed
 
 
 def bronze(lakehouse: Lakehouse, system: str, columns: str = "offset") -> list[Any]:
@@ -35,25 +53,6 @@ def bronze(lakehouse: Lakehouse, system: str, columns: str = "offset") -> list[A
 
 def batches(lakehouse: Lakehouse, system: str) -> list[int]:
     return [row[0] for row in lakehouse.sql(f"select distinct batch from bronze.{system} order by batch")]
-
-
-def land(lakehouse: Lakehouse, system: str, events: Path | str) -> loader.Landed:
-    landed: loader.Landed = lakehouse.land(system, events)
-    return landed
-
-
-# Landing exactly once
-
-
-def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
-    from scripts.run import parse_keys
-    from scripts.scaffold import _key_argument
-
-    names = {"public.orders": ["id", "line"], "a b": ["Box Id", "c"], "it's": ["id"], 'say "x"': ["i d"], "a\\b": ["#"]}
-    for table, columns in names.items():
-        (given,) = shlex.split(_key_argument(table, columns))  # as the shell does
-        assert parse_keys(given) == {table: columns}
-    assert parse_keys(' a=b  "c d=e f,g" ') == {"a": ["b"], "c d": ["e f", "g"]}
 
 
 def test_what_has_landed_does_not_land_again(lakehouse: Lakehouse, tmp_path: Path) -> None:
@@ -264,133 +263,6 @@ def test_an_edit_in_the_middle_of_a_large_file_is_seen_and_files_with_the_same_e
     assert land(lakehouse, "large", tmp_path).records == 1
 
 
-def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
-    for name in ("a.jsonl", ".b.jsonl.part", "_SUCCESS"):
-        (tmp_path / name).touch()
-    said: list[str] = []
-    assert loader.event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
-    assert said == [f"{tmp_path}: 2 files or folders skipped, as their names begin with . or _"]
-
-
-def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
-    """Also what it links to, each once; what a program is still writing, in a folder of its own, is left out."""
-    events, other = tmp_path / "events", tmp_path / "other"
-    for path in (events / "a.jsonl", events / "deep" / "b.jsonl", other / "c.jsonl", events / "_temporary" / "0" / "part.json"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    (events / "link").symlink_to(other)
-    (events / "deep" / "up").symlink_to(events)
-    (events / ".link").symlink_to(tmp_path / "nowhere")
-    said: list[str] = []
-    found = [path.name for path in loader.event_files(str(events), said.append)]
-    assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [True]
-    (events / "d.jsonl").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(LakehouseError, match=r"d\.jsonl: the link leads nowhere"):
-        loader.event_files(str(events))
-
-
-def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / ".hidden").touch()
-    with pytest.raises(LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"):
-        loader.event_files(str(tmp_path / "folder"))
-    for missing in ("missing.jsonl", "*.jsonl", "folder/**/*.jsonl"):
-        with pytest.raises(LakehouseError, match="there is no such file, folder or match"):
-            loader.event_files(str(tmp_path / missing))
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"EVENTS": "{folder}/missing.jsonl"}, "EVENTS={folder}/missing.jsonl: there is no such file"),
-        ({"EVENTS": "{folder}/empty folder"}, "EVENTS={folder}/empty folder: the folder holds no files"),
-        ({"EVENTS": "{folder}/utf-16.jsonl"}, "{folder}/utf-16.jsonl: the file is UTF-16"),
-        ({"EVENTS": "{folder}/damaged.jsonl.gz"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
-        ({"EVENTS": "{folder}"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
-        ({"EVENTS": "", "SYSTEM": "never_landed"}, "SYSTEM=never_landed: nothing has landed for it."),
-        ({"SYSTEM": ""}, "A run needs a SYSTEM"),
-        ({"REPLAY": "1", "EVENTS": "", "SYSTEM": ""}, "make replay takes what a system has landed"),
-        ({"REPLAY": "1"}, "make replay takes what a system has landed"),
-        ({"SYSTEM": "../x"}, "SYSTEM=../x: expected a name of lower-case letters"),
-        ({"SYSTEM": "x; drop table y"}, "SYSTEM=x; drop table y: expected a name"),
-        ({"SYSTEM": "silver"}, "SYSTEM=silver: expected a name"),
-        ({"SYSTEM": "a__b"}, "SYSTEM=a__b: expected a name"),
-        ({"SYSTEM": "a_"}, "SYSTEM=a_: expected a name"),
-        ({"SYSTEM": "stg_a"}, "SYSTEM=stg_a: expected a name"),
-        ({"SYSTEM": "live_a"}, "SYSTEM=live_a: expected a name"),
-        ({"KEYS": "orders"}, "KEYS='orders': 'orders' is not of the form table=column"),
-        ({"KEYS": "it's=id"}, 'KEYS="it\'s=id": a quote is not closed.'),
-        ({"KEYS": "orders=nope"}, "KEYS: table public.orders has no column nope; it has id."),
-        ({"CONNECTOR": "mysql"}, "CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector 'postgresql'"),
-    ],
-    ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
-)
-def test_what_cannot_be_run_is_one_line_that_names_it(
-    lakehouse: Lakehouse,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    given: dict[str, str],
-    told: str,
-) -> None:
-    (tmp_path / "empty folder").mkdir()
-    (tmp_path / "good.jsonl").write_text(text(created(10, id=1)))
-    (tmp_path / "utf-16.jsonl").write_text(text(created(10, id=1)), encoding="utf-16")
-    damaged = bytearray(gzip.compress(random.Random(1).randbytes(900)))
-    damaged[300] ^= 255
-    (tmp_path / "damaged.jsonl.gz").write_bytes(damaged)
-    for name, value in {"EVENTS": "{folder}/good.jsonl", "SYSTEM": "unrunnable", **given}.items():
-        monkeypatch.setenv(name, value.format(folder=tmp_path))
-
-    assert lakehouse._run.main() == 1
-    errors = capsys.readouterr().err.strip().splitlines()
-    assert len(errors) == 1 and errors[0].startswith("Error: " + told.format(folder=tmp_path)), errors
-    models = [path for path in (lakehouse.project / "models").rglob("*") if "unrunnable" in path.parts]
-    assert models == []
-    if "EVENTS" in given and (lakehouse.project / "lakehouse" / "warehouse" / "bronze" / "unrunnable").exists():
-        assert bronze(lakehouse, "unrunnable", "value") in ([], [created(10, id=1)["value"]])
-
-
-def test_an_empty_file_is_told_and_a_run_goes_on(
-    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "events.jsonl"
-    path.touch()
-    monkeypatch.setenv("EVENTS", str(path))
-    monkeypatch.setenv("SYSTEM", "empty")
-
-    assert lakehouse._run.main() == 0
-    output = capsys.readouterr()
-    assert f"empty: {path}: the file is empty" in output.out
-    assert "No tables yet." in output.out
-    assert output.err == ""
-
-    path.write_text(text(created(10, id=1)))
-    assert lakehouse._run.main() == 0
-    assert lakehouse.rows("empty.orders") == [{"id": 1}]
-
-    state = lakehouse._run.Built()
-    whole = state.path.read_bytes()
-    for broken in (
-        b"",
-        whole[:-9],
-        b"\xff",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"models": [], "batches": {}}',
-        b'{"models": {}, "batches": {}, "bronze": {}}',
-        whole.replace(b'empty": 1', b'empty": "x"'),
-    ):
-        state.path.write_bytes(broken)
-        assert lakehouse._run.Built().state == {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}}, broken
-    with path.open("a") as file:
-        file.write(text(created(11, id=2)))
-    assert lakehouse._run.main() == 0  # builds all there is
-    assert lakehouse.rows("empty.orders", "id") == [{"id": 1}, {"id": 2}]
-    assert lakehouse._run.Built().state["batches"] == {"empty": 2}
-
-
 def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,28 +420,6 @@ def test_what_a_loader_notes_late_of_a_batch_that_was_taken_back_does_not_count(
     assert bronze(lakehouse, "late_row", "value") == [json.dumps({"bare": number}) for number in (1, 2, 3)]
 
 
-def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_more(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from scripts import run
-    from scripts.errors import ResourceError
-    from scripts.kafka import Topics
-
-    failures = [LakehouseError("a model is wrong"), ResourceError("the disk is full")]
-    said: list[str] = []
-
-    def fails(*_: Any) -> int:
-        raise failures.pop(0)
-
-    monkeypatch.setattr(run, "land_topics", lambda *_, **__: loader.Landed(1, batches=[1]))
-    monkeypatch.setattr(run, "_refresh", fails)
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    request = run.Request("endless", Topics("localhost:1", "t", {}), None, {})
-    with pytest.raises(ResourceError, match="the disk is full"):
-        run._go_on(None, request, 1, False, said.append)
-    assert "Error: a model is wrong" in said and failures == []
-
-
 def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -641,9 +491,6 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     assert land(lakehouse, "died", path).records == 3
 
 
-# Lines and envelopes
-
-
 def test_good_lines_are_loaded_and_bad_ones_rejected_with_their_reasons(lakehouse: Lakehouse, tmp_path: Path) -> None:
     path = (tmp_path / "mixed.jsonl").resolve()
     bad = {
@@ -670,41 +517,6 @@ def test_good_lines_are_loaded_and_bad_ones_rejected_with_their_reasons(lakehous
     assert bronze(lakehouse, "mixed_lines", "raw") == [None] * len(bad) + sorted(
         line.encode("utf-8", "surrogateescape") for line, _ in bad.values()
     )
-
-
-FIELDS: list[dict[str, Any]] = [
-    {"type": "int32", "field": "id"},
-    {"type": "int16", "field": "small"},
-    {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "price",
-     "parameters": {"scale": "2", "connect.decimal.precision": "5"}},
-    {"type": "int32", "name": "io.debezium.time.Date", "field": "day"},
-    {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "at"},
-    {"type": "string", "name": "io.debezium.time.ZonedTimestamp", "field": "instant"},
-    {"type": "double", "field": "ratio"},
-    {"type": "string", "field": "payload"},
-]  # fmt: skip
-
-
-def with_schema(record: dict[str, Any], fields: list[dict[str, Any]] = FIELDS) -> dict[str, Any]:
-    """The record as JsonConverter writes it with `schemas.enable`."""
-    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
-    value = f'{{"schema":{json.dumps(schema)},"payload":{record["value"]}}}'
-    return {**record, "value": value}
-
-
-def test_a_column_that_looks_like_an_envelope_is_a_column(lakehouse: Lakehouse) -> None:
-    """Where a schema block ends is looked for from behind, and a row may hold the same marks."""
-    inner = {"type": "struct", "fields": [{"type": "int32", "field": "before"}], "field": "payload"}
-    events = []
-    images: list[Any] = [{"before": 1}, {"before": 2}, None]
-    for op, lsn, key, image in zip("cuc", (10, 20, 30), (1, 1, 2), images, strict=True):
-        record = event(op, lsn, {"id": key, "payload": image})
-        compact = {**record, "value": json.dumps(json.loads(record["value"]), separators=(",", ":"))}
-        events.append(with_schema(compact, [{"type": "int32", "field": "id"}, inner]))
-    assert ',"payload":{"before":1}}' in events[0]["value"]
-    lakehouse.run("enveloped", events)
-    assert lakehouse.rows("enveloped.orders", "id") == [{"id": 1, "payload": '{"before":2}'}, {"id": 2, "payload": None}]
-    assert lakehouse.rejected("enveloped") == []
 
 
 def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehouse: Lakehouse) -> None:
@@ -802,233 +614,6 @@ def test_a_value_of_30_mb_is_a_value(lakehouse: Lakehouse) -> None:
     assert lakehouse.rejected("big") == []
 
 
-def test_mysql_events_without_a_usable_position_are_rejected(lakehouse: Lakehouse) -> None:
-    places: dict[int, dict[str, Any]] = {
-        1: {"file": "binlog.000001", "pos": None},
-        2: {"file": "binlog", "pos": 4},
-        3: {"file": "binlog.000001", "pos": -4},
-        4: {"file": "binlog.000001", "pos": "four"},
-        5: {"file": "binlog.000001", "pos": 1.5},
-        6: {"file": f"binlog.{'9' * 21}", "pos": 4},
-        7: {"file": "binlog.000001", "pos": 4, "row": -1},
-        8: {"file": "binlog.000001", "pos": 4, "row": 0},
-    }
-    records = []
-    for number, place in places.items():
-        record = created(number, id=number)
-        value = json.loads(record["value"])
-        value["source"] = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": "orders", **place}
-        records.append({**record, "value": json.dumps(value)})
-    lakehouse.run("lost_place", records)
-
-    assert lakehouse.rows("lost_place.orders") == [{"id": 8}]
-    assert lakehouse.rejected("lost_place") == [(f"shop.public.orders/0/{number}", "no_position") for number in range(1, 8)]
-
-
-def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(lakehouse: Lakehouse) -> None:
-    """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a test of dbt."""
-    later = updated(30, id=2, note="later")
-    later["value"] = later["value"].replace('"op": "u"', '"op": "x"')
-    tombstone = {**deleted(20, id=1), "offset": 21, "value": None}
-    records = [created(10, id=1), created(11, id=2, note="first"), updated(15, id=1), deleted(20, id=1), tombstone, later]
-    records.append({**created(40, id=3), "topic": "shop.public.unknown", "value": "{}"})
-    lakehouse.run("replayed", records)
-
-    def accounts() -> dict[str, int]:
-        counts = dict(lakehouse.sql("select kind, sum(events) from monitoring.replayed__event_counts group by kind"))
-        merged = "select count(distinct regexp_replace(_cdc_event_id, '#before$', '')) from silver.replayed__orders"
-        is_superseded = "_cdc_kind = 'change' and _cdc_event_id not in (select _cdc_event_id from silver.replayed__orders)"
-        found = {"rejected": counts.pop("rejected", 0), "merged": lakehouse.sql(merged)[0][0]}
-        found["superseded"] = lakehouse.sql(f"select count(*) from staging.stg_replayed__orders where {is_superseded}")[0][0]
-        assert counts.pop("change") == found["merged"] + found["superseded"]
-        found["no rows"] = sum(counts.values())
-        assert sum(found.values()) == lakehouse.sql("select count(*) from bronze.replayed")[0][0] == len(records)
-        return found
-
-    assert accounts() == {"merged": 2, "superseded": 2, "no rows": 2, "rejected": 1}
-    connector = lakehouse.project / "macros" / "connectors" / "connector.sql"
-    before = connector.read_text()
-    try:
-        connector.write_text(before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\""))
-        replay = [lakehouse._run.Request("replayed", "", None, {})]
-        assert lakehouse._run._replay(lakehouse.spark, replay, print) == 0
-        assert accounts() == {"merged": 2, "superseded": 3, "no rows": 2, "rejected": 0}
-        assert lakehouse.rows("replayed.orders") == [{"id": 2, "note": "later"}]
-        check = ["test", "--select", "test_name:every_record_counted"]
-        assert lakehouse.dbt(*check).success
-        lakehouse.spark.sql("delete from monitoring.replayed__event_counts where kind = 'tombstone'")
-        assert not lakehouse.dbt(*check).success
-    finally:
-        connector.write_text(before)
-
-
-# Names
-
-HOSTILE = [
-    "a.b",
-    "back`tick``s",
-    "quo\"te's",
-    "with spaces  ",
-    "next\x85line",
-    "ünï😀",
-    "select",
-    "from",
-    "'; drop table x; --",
-    "../x",
-    "back\\slash\\n",
-    "a,b",
-    "$.a[0]",
-    "{braces}",
-    "} {",
-    "-- /*",
-    "%s%%",
-    "#hash: - [x]",
-    "event",
-    "position",
-    "state",
-    "stored",
-    "_json",
-    "\n",
-    "\t\r\x00\x07\x1b[2J\x7f\x9b\u202e",
-]
-TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5", "null", "\n\t\r\x00\x07\x1b[2J\x7f\x9b\u202e"]
-TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
-
-
-def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, capfd: pytest.CaptureFixture[str]) -> None:
-    """Not of good rows, of rejected records, of lines that are no records, of keys, nor where a log starts over."""
-    secret = "marked-7b41"
-    wrong = created(14, id="k5", note=secret, amount="x")
-    wrong["value"] = wrong["value"].replace('"amount": "x"', f'"amount": {{"{secret}": 1}}')
-    broken = created(15, id="k6", note=secret)
-    broken["value"] = broken["value"][:-2]
-    flat = {**created(16, id="k7"), "value": json.dumps({"note": secret})}
-    rows = [created(100 + n, id=f"k{n}-{secret}", note=secret, amount=1) for n in range(4)]
-    later = [updated(10, id=f"k0-{secret}", note=f"{secret} again", amount=2), deleted(11, id=f"k1-{secret}")]
-    for number, record in enumerate([*rows, broken, flat, *later, wrong]):
-        record["offset"] = number
-    lakehouse.run("spilled", [*rows, broken, flat])
-    lines = lakehouse.project / "events" / "spilled.jsonl"
-    lines.write_text(f'{secret}\n["{secret}"]\n')
-    lakehouse.run("spilled", lines)
-    lakehouse.run("spilled", [*later, wrong])
-
-    assert lakehouse.sql("select count(*) from spilled.orders where note = 'marked-7b41'") == [(4,)]
-    assert lakehouse.resets("spilled") == {"public.orders": {"shop.public.orders/0": [6, 7, 2]}}
-    found = sorted({reason for _, reason in lakehouse.rejected("spilled")})
-    assert found == ["invalid_json", "not_an_envelope", "not_an_object", "value_of_wrong_type"]
-    said = [*lakehouse.said]
-    tests = ["test", "--select", "path:models/silver/spilled", "spilled__event_counts"]
-    assert lakehouse._run._dbt(tests, said.append) == 2  # the reset, and the rejected records
-    assert lakehouse._run._dbt(["run", "--full-refresh", "--select", "spilled__orders"], said.append) == 0
-    assert lakehouse.dbt("docs", "generate").success
-    said += capfd.readouterr()
-    assert secret not in "\n".join(said)
-    data = {lakehouse.project / "events", lakehouse.project / "lakehouse" / "warehouse"}
-    files = [path for path in lakehouse.project.rglob("*") if path.is_file() and not data & set(path.parents)]
-    assert {"dbt.log", "spark.log", "manifest.json", "catalog.json", "spilled__orders.sql"} <= {path.name for path in files}
-    assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
-
-
-def of_safe_topic(record: dict[str, Any]) -> dict[str, Any]:
-    """Debezium puts no carriage return into the name of a topic."""
-    return {**record, "topic": record["topic"].replace("\r", "_")}
-
-
-def test_hostile_names_and_values_are_only_names_and_values(
-    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    values = [*HOSTILE, "{{ 1 }}", "{% set x = 1 %}", "{# x #}", "line\nbreak\r\t\x00", "\\u0041", "null", ""]
-    records, expected = [], []
-    for number, table in enumerate(TABLES):
-        row = {"id": number, **{name: values[(number + at) % len(values)] for at, name in enumerate(HOSTILE)}}
-        records.append(of_safe_topic(event("c", 10 + number, row, table=table)))
-        expected.append(row)
-    key = {name: f"{name}{{{{ 1 }}}}" for name in HOSTILE}
-    records.append(event("c", 50, {**key, "note": "{{ 1 }}"}, key, table="keyed by all"))
-    records.append(event("c", 51, {**key, "note": "gone", "ünï😀": "other"}, {**key, "ünï😀": "other"}, table="keyed by all"))
-    records.append(event("d", 52, None, {**key, "ünï😀": "other"}, table="keyed by all"))
-    for topic in TOPICS:
-        envelope = json.dumps({"op": "c", "after": {"id": 1, "topic": topic}})
-        records.append({"topic": topic, "offset": 1, "key": '{"id":1}', "value": envelope})
-    records.append(event("c", 60, {"id": 1, "a": 2}, table="{{ 1 }}"))
-    records.append(event("c", 61, {"id": 1, "{% raw %}": 2}, table="marked column"))
-    records.append(event("c", 62, {"id": 1, "Name": "a", "name": "b"}, table="twice"))
-    records.append(event("c", 63, {"id": 1, "_cdc_op": "a"}, table="metadata"))
-    records.append(event("c", 64, {"id": 1, "": "a"}, table="nameless"))
-    served = event("c", 65, {"id": 1}, table="served")
-    records.append({**event("c", 66, {"id": 1}, table="returned"), "topic": "shop\rreturned"})
-    records.append({**served, "value": served["value"].replace('"name": "shop"', '"name": "{{ 1/0 }}"')})
-    done = lakehouse.run("hostile", records)
-
-    problems = {
-        "{{ 1 }}": "the name '{{ 1 }}' holds marks of Jinja, which no dbt project can name",
-        "marked column": "the name '{% raw %}' holds marks of Jinja, which no dbt project can name",
-        "twice": "columns 'Name' and 'name' differ in case only, which Spark cannot tell apart",
-        "metadata": "a column is named '_cdc_op', which is a name of the metadata columns",
-        "nameless": "a column is named '', which Iceberg cannot name",
-        "returned": "the topic 'shop\\rreturned' holds a line break that is none of Unix, which dbt reads as another",
-        "served": "the name '{{ 1/0 }}' holds marks of Jinja, which no dbt project can name",
-    }
-    for table, problem in problems.items():
-        assert f"public.{table}: {problem}; no model was written" in done.notes
-    from scripts.scaffold import declared_tables  # not before the project fixture has said where the project is
-
-    declared = declared_tables("hostile", lakehouse.project / "models").values()
-    relations = {table.table.identity[-1]: table.relation for table in declared}
-    assert set(relations) == {*TABLES, *TOPICS, "keyed by all"}
-    assert len(set(relations.values())) == len(relations)
-    for row, table in zip(expected, TABLES, strict=True):
-        assert lakehouse.rows(f"hostile.{relations[table]}") == [row], table
-    for topic in TOPICS:
-        assert lakehouse.rows(f"hostile.{relations[topic]}") == [{"id": 1, "topic": topic}]
-    assert lakehouse.rows(f"hostile.{relations['keyed by all']}") == [{**key, "note": "{{ 1 }}"}]
-    assert lakehouse.rejected("hostile") == []
-
-    control = TABLES[-1]
-    wider = {**expected[-1], "\x1b]0;title": "new"}
-    changes = [event("u", 70, {**expected[0], "a.b": "new"}, table=TABLES[0]), event("u", 71, wider, table=control)]
-    lakehouse.land("hostile", [of_safe_topic(record) for record in changes])
-    monkeypatch.setenv("SYSTEM", "hostile")
-    assert lakehouse._run.main() == 0
-    assert lakehouse.rows(f"hostile.{relations[TABLES[0]]}") == [{**expected[0], "a.b": "new"}]
-    assert lakehouse.rows(f"hostile.{relations[control]}") == [wider]
-    monkeypatch.setenv("EVENTS", "/\x1b[2J")
-    assert lakehouse._run.main() == 1
-    output = capsys.readouterr()
-    for line in (output.out + output.err).split("\n"):
-        assert line.isprintable(), line
-    assert "public.\\n\\t\\r\\x00\\x07\\x1b[2J\\x7f\\x9b\\u202e" in output.out and "\\x1b]0;title" in output.out
-
-
-def test_columns_named_as_spark_hides_its_secrets_are_columns(lakehouse: Lakehouse) -> None:
-    """Spark shows a table property that has one of these words as `*********(redacted)`."""
-    row = {"id": 1, "url": "a", "password": "b", "secret": "c", "token": "d", "access_key": "e"}
-    lakehouse.run("secrets", [created(10, **row)])
-    lakehouse.run("secrets", [updated(20, **{**row, "url": "new"})])
-
-    assert lakehouse.rows("secrets.orders") == [{**row, "url": "new"}]
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("{{ 1 }}", "the name '{{ 1 }}' holds marks of Jinja, which no dbt project can name"),
-        ("_CDC_position", "a column is named '_CDC_position', which is a name of the metadata columns"),
-        ("NOTE", "columns 'note' and 'NOTE' differ in case only, which Spark cannot tell apart"),
-    ],
-)
-def test_a_column_that_cannot_be_named_leaves_its_table_as_it_was(lakehouse: Lakehouse, name: str, problem: str) -> None:
-    system = f"as_it_was_{len(name)}"
-    lakehouse.land(system, [created(10, id=1, note="a")])
-    lakehouse.scaffold(system)
-    lakehouse.land(system, [created(11, **{"id": 2, "note": "b", name: "c"})])
-    assert f"public.orders: {problem}; its models stay as they are" in lakehouse.scaffold(system).notes
-    if name == "NOTE":
-        lakehouse.run(system, [created(12, id=3, NOTE="d"), deleted(20, id=1)])
-        assert lakehouse.rows(f"{system}.orders") == [{"id": 2, "note": "b"}, {"id": 3, "note": None}]
-
-
 def test_a_column_is_found_wherever_it_first_comes(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without schema blocks the types come from a sample of the events; the columns come from all of them."""
     from scripts import scaffold
@@ -1077,73 +662,6 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     assert lakehouse.rows("alike_blocks.south") == [{"id": 1, "note": "south"}]
 
 
-# Keys and connectors
-
-
-def test_a_kafka_key_of_one_value_names_the_row_of_a_delete_only_where_nothing_else_does(lakehouse: Lakehouse) -> None:
-    """It may be the value of any column, Connect's text of a key, or a text of JSON with escapes."""
-
-    def gone(lsn: int, key: str, before: str | None) -> dict[str, Any]:
-        delete = deleted(lsn, code="-")
-        value = json.loads(delete["value"])
-        value["before"] = None if before is None else {"code": before, "note": ""}
-        return {**delete, "key": key, "value": json.dumps(value)}
-
-    codes = ["7", "8", "9", 'a"b', "é", "plain", "stays"]
-    rows = [event("c", 10 + number, {"code": code, "note": "n"}, {"code": code}) for number, code in enumerate(codes)]
-    deletes = [
-        gone(30, "8", "7"),  # the value of another column
-        gone(31, "Struct{code=9}", "9"),
-        gone(32, '"a\\"b"', None),
-        gone(33, '"\\u00e9"', None),
-        gone(34, "plain", None),
-        gone(35, "Struct{code=stays}", None),
-        gone(36, '"stays', None),
-    ]
-    lakehouse.run("bare_keys", rows + deletes)
-    assert [row["code"] for row in lakehouse.rows("bare_keys.orders", "code")] == ["8", "stays"]
-    assert [reason for _, reason in lakehouse.rejected("bare_keys")] == ["no_key", "no_key"]
-
-
-def test_messages_keyed_in_another_way_are_refused_until_a_key_is_named(lakehouse: Lakehouse) -> None:
-    """Under the old, narrower key two rows of the source would become one."""
-    lakehouse.run("rekeyed_source", [created(10, id=1, line=1)])
-    lakehouse.land("rekeyed_source", [event("c", 20, {"id": 1, "line": 2}, {"id": 1, "line": 2})])
-    told = (
-        r"system rekeyed_source, table public.orders: its messages are keyed by id and by id, line\..*KEYS='public.orders=id,line'"
-    )
-    for _ in range(2):
-        with pytest.raises(LakehouseError, match=told):
-            lakehouse.scaffold("rekeyed_source")
-
-    lakehouse.run("rekeyed_source", [], keys={"public.orders": ["id", "line"]})
-    assert lakehouse.rows("rekeyed_source.orders", "line") == [{"id": 1, "line": 1}, {"id": 1, "line": 2}]
-
-    lakehouse.run("rekeyed_source", [event("c", 30, {"id": 1, "line": 3}, {"line": 3, "id": 1})])  # and it is known now
-    assert lakehouse.sql("select count(*) from rekeyed_source.orders") == [(3,)]
-
-    mixed = [created(10, id=1, line=1), event("c", 20, {"id": 1, "line": 2}, {"id": 1, "line": 2})]
-    lakehouse.land("two_keys", mixed)
-    with pytest.raises(LakehouseError, match="table public.orders: its messages are keyed by id"):
-        lakehouse.scaffold("two_keys")
-    assert not (lakehouse.project / "models" / "silver" / "two_keys").exists()
-
-
-def test_events_of_another_connector_than_the_one_named_are_refused(lakehouse: Lakehouse) -> None:
-    events = [created(10, id=1), updated(11, id=1), deleted(12, id=1), created(13, id=2)]
-    lakehouse.land("mistaken", events)
-    with pytest.raises(LakehouseError, match=r"CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector"):
-        lakehouse.scaffold("mistaken", "mysql")
-    lakehouse.run("mistaken", [], "postgresql")
-    assert lakehouse.rows("mistaken.orders") == [{"id": 2}]
-
-    foreign = created(10, id=1)
-    foreign["value"] = foreign["value"].replace('"postgresql"', '"sybase"')
-    lakehouse.land("foreign", [foreign])
-    with pytest.raises(LakehouseError, match=r"of connector 'sybase'; expected one of .*postgresql, mysql, mariadb"):
-        lakehouse.scaffold("foreign")
-
-
 def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(lakehouse: Lakehouse) -> None:
     """The names by which it knows its table are in none of them: without a reason they would count as another table's."""
     events = [created(10, id=1), deleted(11, id=1), truncated(12), created(13, id=2)]
@@ -1167,123 +685,3 @@ def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(
     assert lakehouse.rows("by_hand.orders") == [{"id": 2}]
     counted = lakehouse.sql("select kind, sum(events) from monitoring.by_hand__event_counts group by 1 order by 1")
     assert counted == [("change", 3), ("truncate", 1)]
-
-
-def test_events_that_name_no_table_do_no_harm(lakehouse: Lakehouse) -> None:
-    nameless = [created(20, id=2), created(21, id=3)]
-    for record, names in zip(nameless, ({"schema": None}, {"table": 7}), strict=True):
-        value = json.loads(record["value"])
-        value["source"].update(names)
-        record.update(value=json.dumps(value), topic="elsewhere")
-    done = lakehouse.run("nameless", [created(10, id=1), *nameless])
-
-    (note,) = [note for note in done.notes if "elsewhere" in note]
-    assert re.fullmatch(r"2 records of topic elsewhere: no table's events, for instance .*[.]jsonl:2; they stay in bronze", note)
-    assert lakehouse.rows("nameless.orders") == [{"id": 1}]
-
-    mysql = created(30, id=4)
-    mysql["value"] = mysql["value"].replace('"postgresql"', '"mysql"').replace('"db": "shop"', '"db": "public"')
-    lakehouse.land("nameless", [mysql])
-    with pytest.raises(LakehouseError, match=r"table public.orders: new events are of connector 'mysql', .* 'postgresql'"):
-        lakehouse.scaffold("nameless")
-
-
-def test_a_table_named_as_a_file_is_not_that_file(lakehouse: Lakehouse, tmp_path: Path) -> None:
-    """Where a system is named `json` and lacks a table, Spark would read the path that the table's name is."""
-    (tmp_path / "orders").write_text('{"id": 1}\n')
-    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        lakehouse.sql(f"select * from json.`{tmp_path / 'orders'}`")
-
-
-def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
-    from scripts.schema import columns_of_values, parsed_exactly
-
-    digits = "9" * 25
-    row = parsed_exactly(f'{{"a":1e-{digits},"b":0e{digits},"c":{digits * 3},"d":1.5}}')
-    assert columns_of_values([row]) == {"a": "any", "b": "any", "c": "any", "d": "double"}
-
-
-# What a schema block, a DDL record, a source or a key may be, if anything may be there
-
-NAMES = ("schema", "payload", "before", "after", "source", "fields", "field", "type", "name", "id", "table", "columns", "items")
-leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(-9, 2**70), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(NAMES)
-)
-anything = st.recursive(leaves, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(NAMES), some, max_size=4))
-
-
-def mostly(good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.one_of(good, good, good, anything)
-
-
-def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return mostly(st.fixed_dictionaries({}, optional={name: mostly(member) for name, member in members.items()}))
-
-
-def lists(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return mostly(st.lists(items, max_size=2))
-
-
-def one_of(*texts: str) -> st.SearchStrategy[str]:
-    return st.sampled_from(texts)
-
-
-fields = objects(
-    field=one_of("id", "after"),
-    type=one_of("int64", "array", "bytes"),
-    name=one_of("org.apache.kafka.connect.data.Decimal", "io.debezium.data.Bits", "io.debezium.time.Date"),
-    parameters=objects(scale=one_of("2"), length=one_of("5")),
-    items=anything,
-)
-schemas = objects(fields=lists(objects(field=one_of("before", "after"), fields=lists(fields))))
-ddl_columns = objects(name=one_of("id"), typeName=one_of("DECIMAL", "BIT", "DATETIME"), length=st.just(9), scale=st.just(2))
-ddl = objects(id=one_of('"d"."t"'), table=objects(columns=lists(ddl_columns), primaryKeyColumnNames=lists(one_of("id"))))
-payloads = objects(
-    op=one_of("c", "u", "d"),
-    source=objects(connector=one_of("mysql", "postgresql"), db=one_of("d"), schema=one_of("d"), table=one_of("t")),
-    after=st.dictionaries(one_of("id", "a"), anything),
-    before=anything,
-    tableChanges=lists(ddl),
-)
-values = payloads | st.fixed_dictionaries({"schema": schemas, "payload": payloads})
-
-
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-@given(events=st.lists(st.tuples(values, st.none() | objects(id=leaves, payload=objects(id=leaves))), min_size=1, max_size=3))
-def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project: Path, events: list[tuple[Any, Any]]) -> None:
-    from scripts import scaffold, schema
-
-    deep: dict[str, Any] = {"type": "array"}
-    for _ in range(900):
-        deep = {"type": "array", "items": deep}
-    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before")
-    try:
-        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set())
-    except LakehouseError:  # of two connectors, or of one that there is not
-        return
-    for table in tables:
-        if not scaffold._problem(table, None):
-            assert scaffold.render("any", scaffold.Declared("t", table))
-
-
-def test_a_jar_that_is_not_the_locked_one_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from scripts import setup
-
-    jars = list(setup.locked_jars())
-    sqlite = next(jar for jar in jars if "sqlite" in jar)
-    for jar in jars:
-        shutil.copy(Path(os.environ["LAKEHOUSE_JARS"]) / setup.jar_name(jar), tmp_path)
-    assert setup.missing(tmp_path) == []
-    with (tmp_path / setup.jar_name(sqlite)).open("ab") as file:
-        file.write(b"tampered")
-    assert setup.missing(tmp_path) == [sqlite]
-    (tmp_path / "classes.jsa").touch()
-    setup.resolve(tmp_path)
-    assert setup.missing(tmp_path) == []
-    assert not (tmp_path / "classes.jsa").exists()  # it was of the jars before
-
-    lock = (setup.LOCKS / "jars.lock").read_text()
-    (tmp_path / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
-    monkeypatch.setattr(setup, "LOCKS", tmp_path)
-    with pytest.raises(LakehouseError, match=f"are not the ones of scripts/jars.lock: {sqlite}"):
-        setup.resolve(tmp_path)

@@ -60,7 +60,7 @@ def test_corpus_gives_its_expected_rows(lakehouse: Lakehouse, name: str) -> None
         check_events(lakehouse, name, told["per_event"])
         for named, types in told["types"].items():
             for table in named.split(" and "):
-                found = dict(lakehouse.spark.table(f"{name}.{table.split('.')[-1]}").dtypes)
+                found = dict(lakehouse.table(f"{name}.{table.split('.')[-1]}").dtypes)
                 assert found == {column: kind.lower() for column, kind in types.items()}, table
 
 
@@ -286,7 +286,7 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
     lakehouse.run("paimon_types", corpus_records(folder), keys={"all_types_table": ["pt", "_id"]})
     (row,) = lakehouse.rows("paimon_types.all_types_table")
 
-    types = dict(lakehouse.spark.table("paimon_types.all_types_table").dtypes)
+    types = dict(lakehouse.table("paimon_types.all_types_table").dtypes)
 
     renamed = {name.split("(")[0]: value for name, value in wanted.items()}
     assert renamed.keys() - {"_date_epoch_day", "_time_ms"} == row.keys()

@@ -288,13 +288,3 @@ def test_everything_locked_is_in_the_sbom_with_its_hash_and_licence() -> None:
     assert by_name["orjson"]["purl"].startswith("pkg:pypi/orjson@3.")
     unstated = [part["name"] for part in parts if "licenses" not in part]
     assert set(unstated) <= {"exceptiongroup", "tomli", "tzdata"}, "packages of other Pythons and systems only"
-
-
-def test_no_two_files_of_tests_have_a_system_of_one_name() -> None:
-    """They may share a lakehouse. One that is named by a variable is found when it runs."""
-    files: dict[str, set[str]] = {}
-    for file in Path(__file__).parent.glob("test_*.py"):
-        for system in re.findall(r'lakehouse\.(?:land|run)\(\s*"(\w+)"', file.read_text(encoding="utf-8")):
-            files.setdefault(system, set()).add(file.name)
-    assert len(files) > 100
-    assert {system: names for system, names in files.items() if len(names) > 1} == {}

@@ -22,7 +22,7 @@ from test_server import Checkout
 
 from scripts import loader
 from scripts.errors import LakehouseError
-from scripts.kafka import Topics, read_properties
+from scripts.kafka import Topics
 
 
 def of(system: str, *records: dict[str, Any]) -> list[dict[str, Any]]:
@@ -540,19 +540,6 @@ def test_what_cannot_be_read_is_one_line_that_names_it(
     error = capsys.readouterr().err
     assert problem in error
     assert error.strip().count("\n") == 0, error
-
-
-def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# comment\n! another\n\na=b\n c.d : e=f \nlong = one \\\n   two\nx\\=y=\\u00e9\\\\\nempty=\nsp ace\n")
-    assert read_properties(str(file)) == {"a": "b", "c.d": "e=f", "long": "one two", "x=y": "é\\", "empty": "", "sp": "ace"}
-    assert read_properties("") == {}
-
-    for content, problem in ((b"fine=1\ncanary", "line 2 is not of the form name=value"), (b"\xff=1", "no text in UTF-8")):
-        file.write_bytes(content)
-        with pytest.raises(LakehouseError, match=problem) as error:
-            read_properties(str(file))
-        assert "canary" not in str(error.value)
 
 
 def test_secrets_open_the_broker_and_are_shown_nowhere(

@@ -54,34 +54,6 @@ def staging(project: Path, system: str, table: str) -> Path:
     return project / "models" / "staging" / system / f"stg_{system}__{table}.sql"
 
 
-def test_tables_that_debeziums_router_joined_are_their_own_again(lakehouse: Lakehouse) -> None:
-    """It renames the topic, and adds the table to the Kafka key, so that rows of several do not have one."""
-
-    def routed(record: Record, table: str) -> Record:
-        key = {**json.loads(record["key"]), "__dbz__physicalTableIdentifier": f"shop.public.{table}"}
-        return {**record, "key": json.dumps(key)}
-
-    records = [routed(change(table, "c", 10, 1, note=table), table) for table in ("orders_1", "orders_2")]
-    records += [routed(change("orders_1", "u", 20, 1, note="new"), "orders_1"), routed(change("orders_2", "d", 30, 1), "orders_2")]
-    lakehouse.run("routed_by_debezium", on_topic("shop.orders", records))
-    assert lakehouse.rows("routed_by_debezium.orders_1") == [{"id": 1, "note": "new"}]
-    assert lakehouse.rows("routed_by_debezium.orders_2") == []
-    assert lakehouse.rejected("routed_by_debezium") == []
-
-    flat = [
-        {**bare(json.dumps({"id": 1, "note": name, "__deleted": "false"}), record["key"]), "topic": "shop.flat", "offset": offset}
-        for offset, (name, record) in enumerate(zip("ab", records, strict=False))
-    ]
-    nameless = [
-        {**record, "offset": offset, "value": json.dumps({"op": "c", "before": None, "after": {"id": 1}, "source": {}, "ts_ms": 1})}
-        for offset, record in enumerate(on_topic("shop.nameless", records[:2]))
-    ]
-    # These do not say which table they are of.
-    for system, rows, connector in (("routed_rows", flat, None), ("routed_nameless", nameless, "generic")):
-        done = lakehouse.run(system, rows, connector)
-        assert any("change log" in note for note in done.notes), system
-
-
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:
     """In any order, in two runs, with repeats; a fourth table comes later, and has what landed of it before."""
     system = "one"
@@ -163,27 +135,6 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     assert live(lakehouse, system, tables) == wanted
     assert counted(lakehouse, system) == counts
     assert lakehouse.sql(query) == sorted(rejected * 2)
-
-
-def test_a_key_named_in_a_shared_topic_is_taken_with_what_landed_with_it(lakehouse: Lakehouse) -> None:
-    """Also where the topic was one table's until then, and where the table is built anew by the run after the one that was told."""
-
-    def visit(key: int, offset: int) -> Record:
-        return {**change("visits", "c", offset, key, n=key), "topic": "keyed", "offset": offset, "key": None}
-
-    def order(offset: int) -> Record:
-        return {**change("orders", "c", offset, 1), "topic": "keyed", "offset": offset}
-
-    named = {"visits": ["id"]}
-    lakehouse.run("keyed", [visit(1, 1), order(2)])
-    lakehouse.run("keyed", [visit(2, 3)], keys=named)
-    assert lakehouse.rows("keyed.visits") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
-
-    lakehouse.run("alone", [visit(1, 1)])
-    lakehouse.land("alone", [visit(2, 3), order(4)])
-    lakehouse.scaffold("alone", keys=named)  # a run that is killed here
-    lakehouse.build_landed("alone")
-    assert lakehouse.rows("alone.visits") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
 
 
 def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left_alone(lakehouse: Lakehouse, project: Path) -> None:
@@ -322,24 +273,6 @@ def test_a_shared_topic_that_goes_over_from_mysqls_connector_to_mariadbs_is_read
         "lines": [{"id": 2}],
         "bills": [{"id": 4}],
     }
-
-
-def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: Lakehouse, tmp_path: Path) -> None:
-    """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states of a file."""
-    system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')
-    tables = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), beat])
-    lakehouse.run(system, [*tables, {**beat, "topic": "beats"}])
-    for line in ('{"op":\n', '{"op"\n'):
-        path.write_text(line)
-        lakehouse.run(system, path)
-    counts = [(None, "heartbeat", None, 2), (None, "rejected", "invalid_json", 2), ("public.lines", "change", None, 1)]
-    counts.append(("public.orders", "change", None, 1))
-    assert counted(lakehouse, system) == counts
-    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2
-
-    lakehouse.run(system, [{**change("parcels", "c", 20, 1), "topic": "t", "offset": 20}])
-    assert counted(lakehouse, system) == [*counts, ("public.parcels", "change", None, 1)]
-    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2
 
 
 def test_one_table_of_several_connectors_has_a_shard_column_or_is_refused(lakehouse: Lakehouse) -> None:

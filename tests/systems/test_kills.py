@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from event_factory import PLACEHOLDER, created, event
-from test_properties import KEYS, Event, by_id, fold, groups, record
 from test_server import Checkout
+from worlds import KEYS, Event, by_id, fold, groups, record
 
 SOAK = int(os.environ.get("SOAK_KILLS", "0"))  # so many moments within statements, besides all boundaries
 CODE = sorted([*(REPOSITORY / "scripts").glob("*.py"), *(REPOSITORY / "macros").rglob("*.sql")])

@@ -6,7 +6,6 @@ import re
 from datetime import datetime
 from typing import Any
 
-import pytest
 from conftest import REPOSITORY, Lakehouse, check_events, corpus, corpus_records
 from event_factory import shuffled
 
@@ -68,7 +67,7 @@ def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse
     assert kinds == [("change", 10), ("heartbeat", 2)]
     check_events(lakehouse, "huawei_corpus", corpus_events("vendor_huawei_cdl"), as_text)
     types = {"count1": "bigint", "id": "int", "time1": "timestamp_ntz", "decimalNum": "string"}
-    assert dict(lakehouse.spark.table("huawei_corpus.ct_pg2hudi").dtypes) == types
+    assert dict(lakehouse.table("huawei_corpus.ct_pg2hudi").dtypes) == types
 
     for part in shuffled(records, seed=3):
         lakehouse.run("huawei_shuffled", part)
@@ -93,7 +92,7 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
 
     lakehouse.run("lindorm_sample", sample, keys={"customers": ["id"]})
     assert lakehouse.rows("lindorm_sample.customers") == corpus_rows("vendor_lindorm_sql", "lindorm.structure_sample")
-    assert dict(lakehouse.spark.table("lindorm_sample.customers").dtypes) == {"id": "int", "name": "string"}
+    assert dict(lakehouse.table("lindorm_sample.customers").dtypes) == {"id": "int", "name": "string"}
 
     parts = shuffled(corpus_records(corpus("vendor_lindorm_hbase")), seed=3)
     for part in parts:
@@ -106,8 +105,8 @@ def test_lindorm_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     redelivered = {one["offset"] - 1000 for part in parts for one in part}
     of_hbase += [{**event, "offset": event["offset"] + 1000} for event in of_hbase if event["offset"] in redelivered]
     check_events(lakehouse, "hbase_corpus", of_hbase, as_text)
-    assert {kind for _, kind in lakehouse.spark.table("lindorm_corpus.customers").dtypes} == {"string"}
-    assert {kind for _, kind in lakehouse.spark.table("hbase_corpus.customers").dtypes} == {"binary"}
+    assert {kind for _, kind in lakehouse.table("lindorm_corpus.customers").dtypes} == {"string"}
+    assert {kind for _, kind in lakehouse.table("hbase_corpus.customers").dtypes} == {"binary"}
     for system in ("lindorm_corpus", "lindorm_sample", "hbase_corpus"):
         assert lakehouse.rejected(system) == []
 
@@ -189,101 +188,6 @@ def debezium_json(offset: int, op: str, after: Any, before: Any = None, unique: 
     return record("staff2", offset, payload | {"message_type": "0", "LOB_COLUMNS": None, "unique": unique} | members)
 
 
-def test_huawei_lob_columns_that_are_listed_keep_their_value(lakehouse: Lakehouse) -> None:
-    def row(number: int, note: str | None = None, photo: str | None = None, pay: int = 1) -> dict[str, Any]:
-        return {"id": number, "pay": pay, "note": note, "photo": photo}
-
-    late = cdl(12, "UPDATE", row(2, None, "p2"), unique={"id": 2}, LOB_COLUMNS="note")
-    lakehouse.run(
-        "cdl_lob",
-        [
-            cdl(10, "INSERT", row(1, "n", "p"), unique={"id": 1}),
-            cdl(11, "INSERT", row(2, "n", "p"), unique={"id": 2}),
-            cdl(20, "UPDATE", row(1, pay=2), row(1, "n", "p"), unique={"id": 1}, LOB_COLUMNS="note, photo"),
-            cdl(21, "UPDATE", row(2, pay=3), unique={"id": 2}, LOB_COLUMNS='["photo"]'),
-            debezium_json(22, "c", row(3, "kept", "p"), unique={"id": 3}),
-            debezium_json(23, "u", {"id": 3, "pay": 4}, unique={"id": 3}, LOB_COLUMNS="photo;note"),
-            cdl(24, "INSERT", row(4, None, "carried"), unique={"id": 4}, LOB_COLUMNS="note,photo"),
-            cdl(25, "INSERT", row(5), unique={"id": 5}, LOB_COLUMNS="note|picture"),
-            debezium_json(26, "u", row(3, "__debezium_unavailable_value", "new"), unique={"id": 3}),
-        ],
-    )
-    lakehouse.run("cdl_lob", [late])
-
-    assert lakehouse.rows("cdl_lob.staff", "id") == [
-        row(1, "n", "p", pay=2),
-        row(2, None, "p2", pay=3),  # `photo` from the late event, the newest that carries it
-        row(3, "kept", "new"),
-        row(4, None, "carried"),
-    ]
-    assert lakehouse.rejected("cdl_lob") == [("staff/0/25", "unknown_left_out_column")]
-
-
-def test_huawei_records_are_rows_heartbeats_or_rejected(lakehouse: Lakehouse) -> None:
-    row = {"id": 1, "name": "a"}
-    beat: dict[str, Any] = {"HEARTBEAT_IDENTIFIER": "b6c1"}
-    lakehouse.run(
-        "cdl_kinds",
-        [
-            cdl(10, "INSERT", row, unique={"id": 1}, **beat),
-            cdl(11, "INSERT", {"id": 2, "name": "b"}, unique={"id": 2}, **beat),
-            cdl(12, "INSERT", None, **beat),
-            cdl(13, "HEARTBEAT", None, message_type="9"),
-            debezium_json(14, "c", None, **beat),
-            debezium_json(15, "u", row, unique={"id": 1}, isHeartbeat=True),
-            cdl(16, "DELETE", None, unique={"id": 2}, **beat),
-            cdl(17, "TRUNCATE", None),
-            cdl(18, "UPDATE", row, unique={"id": 1}, message_type="1"),
-            cdl(19, "UPDATE", row, unique={"id": 1}, message_version="3.0"),
-            cdl(20, "UPDATE", None, unique={"id": 1}),
-            cdl(21, "UPDATE", row, unique={"id": 1}, lsn=None),
-            cdl(22, "MERGE", row, unique={"id": 1}),
-            record("staff", 23, "{}"),
-            record("staff", 24, None),
-            cdl(25, "INSERT", "no row"),
-            {**cdl(33, "INSERT", {"id": 7, "name": "g"}, unique={"id": 7})},
-            {**cdl(34, "DELETE", None, lsn=99999999), "key": '{"id": 7}'},  # a delete that the Kafka key alone names
-            cdl(35, "DELETE", None),  # one that nothing names
-            cdl(36, "INSERT", {"id": 8, "name": "h"}, unique={"id": 8}),
-            cdl(37, "DELETE", None, {"id": 1, "name": "invented"}, unique={"id": 8}),
-            cdl(26, "INSERT", {"id": 9, "name": "other"}, unique={"id": 9}, TABLE_NAME="board"),
-            *(
-                {**one, "topic": "no_table"}
-                for one in (
-                    cdl(27, "INSERT", None, **beat),
-                    cdl(28, "HEARTBEAT", None, TABLE_NAME=None),
-                    debezium_json(29, "c", None, **beat),
-                    debezium_json(30, "u", row, unique={"id": 1}, isHeartbeat=True, source={"table": ""}),
-                    cdl(31, "DELETE", None, unique={"id": 2}, TABLE_NAME=None),
-                    cdl(32, "TRUNCATE", None, TABLE_NAME=None),
-                )
-            ),
-        ],
-    )
-
-    assert lakehouse.rows("cdl_kinds.staff", "id") == [row]
-    assert lakehouse.rows("cdl_kinds.board", "id") == [{"id": 9, "name": "other"}]
-    assert dict(lakehouse.rejected("cdl_kinds")) == {
-        "staff/0/17": "unknown_operation",
-        "staff/0/18": "unknown_message",
-        "staff/0/19": "unknown_message",
-        "staff/0/20": "no_after_image",
-        "staff/0/21": "no_position",
-        "staff/0/22": "unknown_operation",
-        "staff/0/23": "not_an_envelope",
-        "staff/0/25": "value_of_wrong_type",
-        "staff/0/35": "no_key",
-    }
-    kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.cdl_kinds__event_counts group by 1"))
-    assert kinds == {
-        "change": 8,
-        "heartbeat": 8,
-        "tombstone": 1,
-        "rejected": 9,
-        "change_without_model": 2,
-    }  # in other topics, 6 and 2
-
-
 def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
     def oracle(offset: int, time: int, name: str) -> Record:
         told: dict[str, Any] = {"DATA_STORE": "ORACLE", "TABLE_NAME": "budget", "TIMESTAMP": time}
@@ -325,78 +229,7 @@ def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
     assert lakehouse.rejected("cdl_order") == []
 
 
-def test_huawei_rows_pass_keys_on_and_tables_without_a_key_are_logs(lakehouse: Lakehouse) -> None:
-    """`set id = id + 1` on two rows in one transaction: the second row's new key is told before the first one's old one is free."""
-    rows = [cdl(at, "INSERT", {"id": at, "name": f"row {at}"}, unique={"id": at}) for at in (1, 2)]
-    moved = [
-        cdl(10 + at, "UPDATE", {"id": at + 1, "name": f"row {at}"}, {"id": at, "name": f"row {at}"}, {"id": at + 1})
-        for at in (1, 2)
-    ]
-    for one in moved:
-        one["value"] = one["value"].replace('"name":"txId","value":7', '"name":"txId","value":8')
-
-    def in_schema(one: Record) -> Record:
-        image = {"type": "struct", "optional": True, "fields": [{"type": kind, "field": name} for name, kind in COLUMNS.items()]}
-        members = [{**image, "field": name} for name in ("data", "before")] + [{**image, "fields": [], "field": "unique"}]
-        value = {"schema": {"type": "struct", "fields": members}, **json.loads(one["value"])}
-        value["payload"]["TABLE_NAME"] = "notes"
-        return {**one, "topic": "notes", "value": json.dumps(value, separators=(",", ":"))}
-
-    keyless = [in_schema(cdl(20 + number, "INSERT", {"id": at, "name": "n"})) for number, at in enumerate((1, 1, 2))]
-    board = [{**cdl(30 + at, "INSERT", {"id": at, "name": "b"}, unique={"id": at}, TABLE_NAME="board")} for at in (1, 2)]
-    done = lakehouse.run("cdl_moves", [*rows, *moved, *keyless, *board])
-    assert lakehouse.rows("cdl_moves.staff", "id") == [{"id": 2, "name": "row 1"}, {"id": 3, "name": "row 2"}]
-    assert lakehouse.rows("cdl_moves.board", "id") == [{"id": 1, "name": "b"}, {"id": 2, "name": "b"}]
-    assert any("hr.notes: huawei_cdl, types from schema block, key: none" in note for note in done.notes), done.notes
-    assert lakehouse.sql("select count(*) from silver.cdl_moves__notes") == [(3,)]
-    assert lakehouse.rejected("cdl_moves") == []
-    lakehouse.build_landed("cdl_moves", keys={"notes": ["id"]})
-    assert lakehouse.rows("cdl_moves.notes", "id") == [{"id": 1, "name": "n"}, {"id": 2, "name": "n"}]
-
-
 COLUMNS = {"id": "int32", "name": "string"}
-
-
-def test_texts_of_vendors_types_are_exact_or_rejected(lakehouse: Lakehouse) -> None:
-    texts_of_time = {
-        "2026-05-06 07:08:09": "2026-05-06 07:08:09",
-        "2026-05-06T07:08:09.123456": "2026-05-06 07:08:09.123456",
-        "2026-05-06 07:08:09.1230000000": "2026-05-06 07:08:09.123",
-        1700000000123: "2023-11-14 22:13:20.123",
-        "2026-05-06 07:08:09.1234567": None,
-        "2026-05-06 07:08:09+02": None,
-        "2026-05-06T07:08:09Z": None,
-        "2026-02-30 07:08:09": None,
-        "1700000000123": None,
-        "tomorrow": None,
-        "": None,
-        1.5: None,
-        True: None,
-        10**20: None,
-    }
-    fields = [
-        {"type": "int32", "field": "id"},
-        {"type": "string", "name": "com.acme.cdc.data.TIMESTAMP", "field": "at"},
-        {"type": "string", "name": "com.acme.cdc.data.decimal", "field": "amount"},
-        {"type": "string", "name": "com.acme.cdc.data.Date", "field": "day"},
-    ]
-    schema = {
-        "type": "struct",
-        "fields": [{"type": "struct", "fields": fields, "field": "data"}, {"field": "unique", "fields": fields[:1]}],
-    }
-    records = []
-    for number, text in enumerate(texts_of_time):
-        row = {"id": number, "at": text, "amount": "1" * 50 + ".50", "day": "6 May"}
-        value = json.loads(cdl(number, "INSERT", row, unique={"id": number}, lsn=number + 1)["value"])
-        records.append(record("staff", number, {"schema": schema, **value}))
-    lakehouse.run("cdl_types", records)
-
-    wanted = {number: text for number, text in enumerate(texts_of_time.values()) if text}
-    assert dict(lakehouse.sql("select id, cast(at as string) from cdl_types.staff")) == wanted
-    assert lakehouse.sql("select distinct amount, day from cdl_types.staff") == [("1" * 50 + ".50", "6 May")]
-    assert dict(lakehouse.rejected("cdl_types")) == {
-        f"staff/0/{number}": "value_not_exact: at" for number, text in enumerate(texts_of_time.values()) if not text
-    }
 
 
 # Lindorm
@@ -408,37 +241,6 @@ def lindorm(
     told = {"version": "v1.0", "db": "ld-1", "namespace": "n", "table": "t", "ts_ms": at, **source}
     payload = {"op": op, "ts_ms": written, "before": before, "after": after, "source": told}
     return record(topic, offset, {"schema": {}, "payload": payload})
-
-
-def test_lindorm_order_keys_and_columns_that_were_deleted(lakehouse: Lakehouse) -> None:
-    keys = {"n.t": ["k"]}
-    lakehouse.run(
-        "lindorm_story",
-        [
-            lindorm(10, "u", {"k": 1, "a": "x"}, {"k": 1}, at=300),  # `a` was deleted, and `b` with it
-            lindorm(11, "c", None, {"k": 1, "a": "old", "b": "old"}, at=200),
-            lindorm(12, "u", None, {"k": 2, "a": "second"}, at=300, written=999),
-            lindorm(13, "u", None, {"k": 2, "a": "first"}, at=300, written=998),
-            lindorm(14, "c", None, {"k": 3, "a": "twice"}),
-            record("l", 15, lindorm(15, "d", {"k": 3}, None)["value"], key="1"),  # no key of a row
-            lindorm(16, "c", None, {"k": 4, "a": "moves"}),
-            lindorm(17, "u", {"k": 4, "a": "moves"}, {"k": 5, "a": "moved"}),
-            lindorm(18, "u", None, {"k": 6, "a": "changed"}),
-            lindorm(19, "r", None, {"k": 6, "a": "exported"}),
-            lindorm(20, "d", None, None),
-            lindorm(21, "c", None, {"k": 7}, at=None),
-            lindorm(22, "c", None, {"k": 8, "a": "elsewhere"}, namespace="m"),
-            lindorm(23, "c", None, {"k": 9}, db="ld-2"),
-        ],
-        keys=keys,
-    )
-    assert lakehouse.rows("lindorm_story.ld_1__n__t", "k") == [
-        {"k": 1, "a": None, "b": None},
-        {"k": 2, "a": "second", "b": None},
-        {"k": 5, "a": "moved", "b": None},
-        {"k": 6, "a": "changed", "b": None},
-    ]
-    assert lakehouse.rejected("lindorm_story") == [("l/0/20", "no_key"), ("l/0/21", "no_position")]
 
 
 # Tencent
@@ -546,35 +348,6 @@ FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
         CLOUDEVENTS,
     ),
 }
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_foreign_format_is_named_and_refused(lakehouse: Lakehouse, name: str) -> None:
-    from scripts.errors import LakehouseError
-    from scripts.records import parse_line
-
-    value, named = FOREIGN[name]
-    system = f"foreign_{name}"
-    lakehouse.land(system, [record("t1", 1, value)])
-    with pytest.raises(LakehouseError, match=f"system {system}: the records of topic 't1' are {named}.*SYSTEM of its own"):
-        lakehouse.scaffold(system)
-    assert parse_line(json.dumps(value).encode(), 1, 1).topic is None  # a bare value: see the next test
-
-
-def test_foreign_bare_values_are_refused_and_among_events_rejected(lakehouse: Lakehouse) -> None:
-    from scripts.errors import LakehouseError
-
-    lakehouse.land("foreign_bare", [value for value, _ in FOREIGN.values()][:1])
-    with pytest.raises(LakehouseError, match="the records of files of bare values are Canal JSON"):
-        lakehouse.scaffold("foreign_bare")
-
-    good = {"op": "c", "before": None, "after": {"id": 1}, "source": {"name": "x", "db": "d", "table": "t"}}
-    heartbeat = {"op": "u", "before": {"job": 1}, "after": {"job": 2}, "source": {"name": "x"}, "isHeartbeat": True}
-    lakehouse.run("foreign_among", [record("t1", 0, good, key={"id": 1}), record("t1", 1, heartbeat)])
-    lakehouse.run("foreign_among", [record("t1", 2 + at, value) for at, (value, _) in enumerate(FOREIGN.values())])
-    assert lakehouse.rows("foreign_among.t") == [{"id": 1}]
-    assert lakehouse.rejected("foreign_among") == [(f"t1/0/{2 + at}", "not_an_envelope") for at in range(len(FOREIGN))]
-    assert lakehouse.sql("select op from monitoring.foreign_among__event_counts where kind = 'heartbeat'") == [("u",)]
 
 
 def test_bare_values_without_a_prefix_have_the_topic_of_their_table(lakehouse: Lakehouse) -> None:

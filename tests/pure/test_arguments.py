@@ -1,0 +1,94 @@
+"""What a user gives a run: files, folders, keys, jars."""
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scripts import loader
+from scripts.errors import LakehouseError
+from scripts.kafka import read_properties
+
+
+def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
+    from scripts.run import parse_keys
+    from scripts.scaffold import _key_argument
+
+    names = {"public.orders": ["id", "line"], "a b": ["Box Id", "c"], "it's": ["id"], 'say "x"': ["i d"], "a\\b": ["#"]}
+    for table, columns in names.items():
+        (given,) = shlex.split(_key_argument(table, columns))  # as the shell does
+        assert parse_keys(given) == {table: columns}
+    assert parse_keys(' a=b  "c d=e f,g" ') == {"a": ["b"], "c d": ["e f", "g"]}
+
+
+def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
+    for name in ("a.jsonl", ".b.jsonl.part", "_SUCCESS"):
+        (tmp_path / name).touch()
+    said: list[str] = []
+    assert loader.event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
+    assert said == [f"{tmp_path}: 2 files or folders skipped, as their names begin with . or _"]
+
+
+def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
+    """Also what it links to, each once; what a program is still writing, in a folder of its own, is left out."""
+    events, other = tmp_path / "events", tmp_path / "other"
+    for path in (events / "a.jsonl", events / "deep" / "b.jsonl", other / "c.jsonl", events / "_temporary" / "0" / "part.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (events / "link").symlink_to(other)
+    (events / "deep" / "up").symlink_to(events)
+    (events / ".link").symlink_to(tmp_path / "nowhere")
+    said: list[str] = []
+    found = [path.name for path in loader.event_files(str(events), said.append)]
+    assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [True]
+    (events / "d.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(LakehouseError, match=r"d\.jsonl: the link leads nowhere"):
+        loader.event_files(str(events))
+
+
+def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / ".hidden").touch()
+    with pytest.raises(LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"):
+        loader.event_files(str(tmp_path / "folder"))
+    for missing in ("missing.jsonl", "*.jsonl", "folder/**/*.jsonl"):
+        with pytest.raises(LakehouseError, match="there is no such file, folder or match"):
+            loader.event_files(str(tmp_path / missing))
+
+
+def test_a_jar_that_is_not_the_locked_one_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import setup
+
+    jars = list(setup.locked_jars())
+    sqlite = next(jar for jar in jars if "sqlite" in jar)
+    for jar in jars:
+        shutil.copy(Path(os.environ["LAKEHOUSE_JARS"]) / setup.jar_name(jar), tmp_path)
+    assert setup.missing(tmp_path) == []
+    with (tmp_path / setup.jar_name(sqlite)).open("ab") as file:
+        file.write(b"tampered")
+    assert setup.missing(tmp_path) == [sqlite]
+    (tmp_path / "classes.jsa").touch()
+    setup.resolve(tmp_path)
+    assert setup.missing(tmp_path) == []
+    assert not (tmp_path / "classes.jsa").exists()  # it was of the jars before
+
+    lock = (setup.LOCKS / "jars.lock").read_text()
+    (tmp_path / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
+    monkeypatch.setattr(setup, "LOCKS", tmp_path)
+    with pytest.raises(LakehouseError, match=f"are not the ones of scripts/jars.lock: {sqlite}"):
+        setup.resolve(tmp_path)
+
+
+def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# comment\n! another\n\na=b\n c.d : e=f \nlong = one \\\n   two\nx\\=y=\\u00e9\\\\\nempty=\nsp ace\n")
+    assert read_properties(str(file)) == {"a": "b", "c.d": "e=f", "long": "one two", "x=y": "é\\", "empty": "", "sp": "ace"}
+    assert read_properties("") == {}
+
+    for content, problem in ((b"fine=1\ncanary", "line 2 is not of the form name=value"), (b"\xff=1", "no text in UTF-8")):
+        file.write_bytes(content)
+        with pytest.raises(LakehouseError, match=problem) as error:
+            read_properties(str(file))
+        assert "canary" not in str(error.value)

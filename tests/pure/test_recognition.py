@@ -1,0 +1,281 @@
+"""What the scaffold finds in events: tables, keys and types, by Python alone."""
+
+import base64
+import json
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scripts.errors import LakehouseError
+
+DAY = (date(2017, 9, 15) - date(1970, 1, 1)).days
+SECOND = int(datetime(2017, 9, 15, 12, 34, 56, tzinfo=timezone.utc).timestamp())
+TIME = 45_296_789_012_345  # 12:34:56.789012345 in nanoseconds
+CONNECT = "org.apache.kafka.connect.data."
+DEBEZIUM = "io.debezium."
+
+
+def unscaled(number: int) -> str:
+    return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
+
+
+def decimal(precision: int, scale: int) -> dict[str, Any]:
+    return {"scale": str(scale), "connect.decimal.precision": str(precision)}
+
+
+def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
+    from scripts.schema import columns_of_values, parsed_exactly
+
+    digits = "9" * 25
+    row = parsed_exactly(f'{{"a":1e-{digits},"b":0e{digits},"c":{digits * 3},"d":1.5}}')
+    assert columns_of_values([row]) == {"a": "any", "b": "any", "c": "any", "d": "double"}
+
+
+# What a schema block, a DDL record, a source or a key may be, if anything may be there
+
+NAMES = ("schema", "payload", "before", "after", "source", "fields", "field", "type", "name", "id", "table", "columns", "items")
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 2**70), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(NAMES)
+)
+anything = st.recursive(leaves, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(NAMES), some, max_size=4))
+
+
+def mostly(good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(good, good, good, anything)
+
+
+def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return mostly(st.fixed_dictionaries({}, optional={name: mostly(member) for name, member in members.items()}))
+
+
+def lists(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return mostly(st.lists(items, max_size=2))
+
+
+def one_of(*texts: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(texts)
+
+
+fields = objects(
+    field=one_of("id", "after"),
+    type=one_of("int64", "array", "bytes"),
+    name=one_of("org.apache.kafka.connect.data.Decimal", "io.debezium.data.Bits", "io.debezium.time.Date"),
+    parameters=objects(scale=one_of("2"), length=one_of("5")),
+    items=anything,
+)
+schemas = objects(fields=lists(objects(field=one_of("before", "after"), fields=lists(fields))))
+ddl_columns = objects(name=one_of("id"), typeName=one_of("DECIMAL", "BIT", "DATETIME"), length=st.just(9), scale=st.just(2))
+ddl = objects(id=one_of('"d"."t"'), table=objects(columns=lists(ddl_columns), primaryKeyColumnNames=lists(one_of("id"))))
+payloads = objects(
+    op=one_of("c", "u", "d"),
+    source=objects(connector=one_of("mysql", "postgresql"), db=one_of("d"), schema=one_of("d"), table=one_of("t")),
+    after=st.dictionaries(one_of("id", "a"), anything),
+    before=anything,
+    tableChanges=lists(ddl),
+)
+values = payloads | st.fixed_dictionaries({"schema": schemas, "payload": payloads})
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(events=st.lists(st.tuples(values, st.none() | objects(id=leaves, payload=objects(id=leaves))), min_size=1, max_size=3))
+def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project: Path, events: list[tuple[Any, Any]]) -> None:
+    from scripts import scaffold, schema
+
+    deep: dict[str, Any] = {"type": "array"}
+    for _ in range(900):
+        deep = {"type": "array", "items": deep}
+    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before")
+    try:
+        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set())
+    except LakehouseError:  # of two connectors, or of one that there is not
+        return
+    for table in tables:
+        if not scaffold._problem(table, None):
+            assert scaffold.render("any", scaffold.Declared("t", table))
+
+
+Ddl = dict[str, tuple[str, int | None, int | None]]  # column → type, length, scale
+AT, EXACTLY = ("DATETIME", None, None), ("DATETIME", 6, None)
+BLOB, BINARY = ("BLOB", None, None), ("BINARY", 4, None)
+# Columns of MySQL, two rows of values, and the types that they tell of.
+MODES: dict[str, tuple[Ddl, list[list[Any]], list[str]]] = {
+    "usual": (
+        {"day": ("DATE", None, None), "at": AT, "exactly": EXACTLY, "time": ("TIME", 3, None)},
+        [[DAY, SECOND * 1000, SECOND * 10**6 + 7, TIME // 10**6 * 1000], [DAY, 0, -1, 1000]],
+        ["Date", "Timestamp", "MicroTimestamp", "MicroTime"],
+    ),
+    "connect": (
+        {"at": AT, "exactly": EXACTLY, "until": EXACTLY, "time": ("TIME", 6, None)},
+        [[SECOND * 1000, SECOND * 1000 + 7, 253402300799000, 1000], [None, 0, 253402300799000, None]],
+        ["Timestamp", "Timestamp", "Timestamp", "Time"],
+    ),
+    "a column of the first days": (
+        {"first": EXACTLY, "exactly": EXACTLY},
+        [[1000, SECOND * 1000], [86400000, None]],
+        ["Timestamp", "Timestamp"],
+    ),
+    "microseconds": (
+        {"at": AT, "exactly": EXACTLY, "time": ("TIME", None, None)},
+        [[SECOND * 10**6, SECOND * 10**6 + 1, 45296 * 10**6], [None, None, None]],
+        ["MicroTimestamp", "MicroTimestamp", "MicroTime"],
+    ),
+    "nanoseconds": (
+        {"at": AT, "exactly": EXACTLY, "time": ("TIME", None, None)},
+        [[SECOND * 10**9, SECOND * 10**9 + 1000, 45296 * 10**9], [None, None, None]],
+        ["NanoTimestamp", "NanoTimestamp", "NanoTime"],
+    ),
+    "isostring": (
+        {"day": ("DATE", None, None), "exactly": EXACTLY, "time": ("TIME", 3, None)},
+        [["2017-09-15Z", "2017-09-15T12:34:56Z", None], ["2017-09-16Z", None, None]],
+        ["IsoDate", "IsoTimestamp", "IsoTime"],
+    ),
+    "bytes": (
+        {"hash": ("BINARY", 3, None), "blob": BLOB, "none": BLOB},
+        [["abcd", "3q2+7w==", None], ["0000", "", None]],
+        ["bytes", "bytes", "bytes"],
+    ),
+    "url": ({"blob": BLOB}, [["3q2-7w=="], ["aaaa"]], ["bytes_url"]),
+    "hex": ({"hash": BINARY, "blob": BLOB}, [["deadbeef", "00"], ["0badcafe", None]], ["bytes_hex"] * 2),
+    "hex_of_four_bytes": ({"hash": BINARY}, [["deadbeef"], ["0badcafe"]], ["bytes_hex"]),
+    "string": (
+        {"price": ("DECIMAL", 8, 2), "amount": ("DECIMAL", 8, 0), "huge": ("BIGINT UNSIGNED", None, None)},
+        [["123.45", "1234", unscaled(2**64 - 1)], [None, "12345678", None]],
+        ["DecimalText(8,2)", "DecimalText(8,0)", "Decimal(20,0)"],
+    ),
+    "digits": ({"price": ("DECIMAL", 8, 2)}, [["1234"], ["5678"]], ["Decimal(8,2)"]),
+    "precise": (
+        {"price": ("DECIMAL", 8, 2), "amount": ("DECIMAL", 8, 0), "huge": ("BIGINT UNSIGNED", None, None)},
+        [["J3Q=", "1234", -1], ["Jqw=", None, 2**63 - 1]],
+        ["Decimal(8,2)", "Decimal(8,0)", "uint64"],
+    ),
+    "double": ({"price": ("DECIMAL", 20, 2), "rate": ("DECIMAL", 9, 4)}, [[1.5, 2.25], [1e17, 3.0]], ["double", "double"]),
+    "numeric": ({"price": ("DECIMAL", 30, 2)}, [["<1.50>"], ["<12345678901234567890.25>"]], ["Decimal(30,2)"]),
+    "synonyms": (
+        {"a": ("INT8 UNSIGNED", None, None), "b": ("MIDDLEINT", None, None), "c": ("FLOAT", 30, None), "d": ("FLOAT", 7, 3)},
+        [[-1, 2, 0.1234567890123, 1.5]],
+        ["uint64", "int32", "double", "float"],
+    ),
+    "long": ({"a": ("LONG VARBINARY", None, None), "b": ("LONG", None, None)}, [["3q2+7w==", "a"]], ["bytes", "string"]),
+    "zeros": ({"a": ("DECIMAL", 10, 8)}, [["0E-8"], ["0.50000000"]], ["DecimalText(10,8)"]),
+    # Nothing tells: as in the default, and told.
+    "binary.handling.mode": ({"hash": BINARY, "none": BLOB}, [["deadbeef", None]] * 2, ["bytes"] * 2),
+    "time.precision.mode": ({"at": EXACTLY, "time": ("TIME", 3, None)}, [[None, 60000]] * 2, ["MicroTimestamp", "MicroTime"]),
+    "decimal.handling.mode": ({"amount": ("DECIMAL", 8, 0)}, [[None], [None]], ["Decimal(8,0)"]),
+}  # fmt: skip
+
+
+def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types(project: Path) -> None:
+    from scripts.scaffold import _tables
+
+    members = ("typeName", "length", "scale")
+    for name, (columns, rows, types) in MODES.items():
+        told = [{"name": column, **dict(zip(members, kind, strict=True))} for column, kind in columns.items()]
+        change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": [], "columns": told}}
+        source = {"connector": "mysql", "name": name, "db": "d", "table": "t"}
+        values = [{"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}]
+        values += [{"op": "c", "source": source, "after": dict(zip(columns, row, strict=True))} for row in rows]
+        texts = [json.dumps(value).replace('"<', "").replace('>"', "") for value in values]
+        events: list[tuple[str | None, str, str | None]] = [("t", text, None) for text in texts]
+        (table,) = _tables(events, None, name, set())
+        assert list(table.columns.values()) == types, name
+        assert list(table.doubts) == ([name] if "." in name else []), name
+
+
+def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records(project: Path) -> None:
+    """Unsigned numbers, and what is sent as text; a column that the DDL has otherwise stays what the schema block says."""
+    from scripts.scaffold import _tables
+
+    told = {"huge": "BIGINT UNSIGNED", "big": "BIGINT", "price": "DECIMAL", "hash": "BLOB", "words": "VARCHAR", "at": "DATETIME"}
+    described = {"huge": "int64", "big": "int64", "price": "string", "hash": "string", "words": "string", "at": "string"}
+    row = {"huge": -1, "big": -1, "price": "1.50", "hash": "deadbeef00112233", "words": "deadbeef", "at": "x"}
+    columns = [{"name": name, "typeName": kind, "length": 8, "scale": 2} for name, kind in told.items()]
+    change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": [], "columns": columns}}
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": "t"}
+    fields = [{"type": kind, "optional": True, "field": name} for name, kind in described.items()]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
+    ddl = {"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}
+    values = [ddl, {"schema": schema, "payload": {"op": "c", "source": source, "after": row}}]
+    (table,) = _tables([("t", json.dumps(value), None) for value in values], None, "s", set())
+    assert table.columns == {
+        **{"huge": "uint64", "big": "int64", "price": "DecimalText(8,2)"},
+        **{"hash": "bytes_hex", "words": "string", "at": "string"},
+    }
+    assert not table.doubts and table.types_from == "schema block"
+
+
+def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path) -> None:
+    from scripts.ddl import written_otherwise
+
+    def table(digits: int) -> dict[str, Any]:
+        columns = [{"name": "at", "typeName": "DATETIME", "length": digits}, {"name": "t", "typeName": "TIME"}]
+        return {"columns": [*columns, {"name": "other", "typeName": "DATETIME", "length": digits}]}
+
+    for of_time, of_datetime, digits, changed in (
+        ("MicroTime", "Timestamp", (3, 6), "MicroTimestamp"),  # the default
+        ("MicroTime", "MicroTimestamp", (6, 3), "Timestamp"),
+        ("Time", "Timestamp", (3, 6), None),  # connect
+        ("NanoTime", "NanoTimestamp", (3, 6), None),
+        ("MicroTime", "MicroTimestamp", (3, 6), None),  # microseconds
+    ):
+        declared = {"at": of_datetime, "t": of_time, "other": "string"}  # as somebody corrected it
+        found = written_otherwise(table(digits[0]), table(digits[1]), declared)
+        assert found == ({"at": changed} if changed else {}), (of_time, of_datetime)
+
+
+def test_types_that_hold_what_several_events_have(project: Path) -> None:
+    from scripts.scaffold import Declared, _check_types
+    from scripts.schema import TableSeen, column_type, columns_of_values, is_misread, wider_type
+
+    assert wider_type("Decimal(8,2)", "Decimal(12,2)") == wider_type("Decimal(12,2)", "Decimal(8,2)") == "Decimal(12,2)"
+    assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
+    misread = [("Decimal(12,4)", "Decimal(8,2)"), ("Timestamp", "MicroTimestamp"), ("Date", "MicroTimestamp"), ("double", "float")]
+    misread += [("string", "bytes"), ("string", "Decimal(8,0)"), ("Time", "MicroTime"), ("int64", "Timestamp")]
+    misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>"), ("int64", "double"), ("int32", "float"), ("Decimal(8,2)", "double")]
+    misread += [("int64", "uint64"), ("uint64", "Decimal(20,0)"), ("int64", "float64"), ("MicroTimestamp", "TimestampText")]
+    misread += [("Decimal(8,2)", "DecimalText(8,2)"), ("Date", "TimestampText")]
+    exact_or_rejected = [("Decimal(12,2)", "Decimal(8,2)"), ("int64", "int32"), ("float", "double"), ("string", "int32")]
+    exact_or_rejected += [("Timestamp", "TimestampText"), ("double", "Decimal(8,2)"), ("uint64", "int64"), ("int32", "string")]
+    exact_or_rejected += [("Enum", "string"), ("any", "string"), ("Bits(8)", "Bits(4)"), ("Decimal(8,2)", "any")]
+    exact_or_rejected += [("Timestamp", "int64"), ("Decimal(8,2)", "string")]  # what stands in the event
+    exact_or_rejected += [("int32", "double"), ("int16", "float"), ("int64", "Decimal(20,0)"), ("string", "DecimalText(8,2)")]
+    assert [pair for pair in misread if not is_misread(*pair)] == []
+    assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
+
+    declared = Declared("orders", TableSeen("oracle", ("S", "ORDERS"), columns={"id": "Decimal(8,2)", "n": "bytes"}, keys=["id"]))
+    declared.table.misread = {name: ["Decimal(8,3)", "string"] for name in ("id", "n")}
+    seen = TableSeen("oracle", ("S", "ORDERS"), kinds={"id": {"Decimal(8,2)", "Decimal(9,2)"}, "n": {"bytes", "string"}})
+    _check_types("retyped_key", seen, declared, project / "models", {})
+    seen.kinds["id"].add("Decimal(8,3)")  # rows would stay under keys that were misread
+    with pytest.raises(LakehouseError, match="column id is declared .*It is part of the key"):
+        _check_types("retyped_key", seen, declared, project / "models", {})
+    declared.table.misread = {}
+    seen.kinds.pop("id")
+    for connector in ("oracle", "mysql"):  # whose hexadecimal digits are text in the schema block, as a text is
+        declared.table.connector = connector
+        told = r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}.* name 'string' there"
+        with pytest.raises(LakehouseError, match=told):
+            _check_types("retyped_key", seen, declared, project / "models", {})
+        for kind in ("bytes_hex", "bytes_url"):
+            declared.table.columns["n"] = f"array<array<{kind}>>"
+            seen.kinds["n"] = {"array<array<string>>"}
+            _check_types("retyped_key", seen, declared, project / "models", {})
+        declared.table.columns["n"], seen.kinds["n"] = "bytes", {"string"}
+    declared.table.connector = "ticdc"  # which has one name for both
+    _check_types("retyped_key", seen, declared, project / "models", {})
+
+    long = 2**53 + 1
+    assert columns_of_values([{"a": long, "b": long, "c": 1}, {"a": 0.5, "b": 7, "c": 0.5}]) == {
+        "a": "any", "b": "int64", "c": "double",
+    }  # fmt: skip
+    of_cockroachdb = {"type": "float64", "name": "decimal", "parameters": {"precision": "20", "scale": "2"}}
+    assert column_type(of_cockroachdb) == "Decimal(20,2)"
+    assert column_type({**of_cockroachdb, "parameters": {"precision": "0", "scale": "0"}}) == "any"
+    of_geometry: dict[str, Any] = {"type": "struct", "name": "io.debezium.data.geometry.Geometry", "fields": [{"field": "wkb"}]}
+    assert column_type(of_geometry) == "Geometry"
+    assert column_type({**of_geometry, "fields": [{"field": "wkb"}, {"field": "extensions"}]}) == "any"  # open and closed paths
+    of_bits = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "2147483647"}}
+    assert column_type(of_bits) == "Bits(2147483647)"
