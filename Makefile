@@ -81,9 +81,8 @@ test: lint
 
 soak: $(VENV)/ready
 	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-20} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} LAKEHOUSE_DRIVER_MEMORY=4g \
-		$(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=0 \
-		tests/test_properties.py tests/test_kills.py tests/test_fuzz.py tests/test_server.py \
-		tests/test_kafka.py::test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once
+		$(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=0 -m 'soak or not soak' \
+		tests/engine tests/stories tests/systems
 
 bench: $(VENV)/ready  ## ratios against the hand-written job
 	@$(BIN)/python benchmarks/bench.py

@@ -8,7 +8,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,29 +87,30 @@ class Config(dict[str, Any]):
         return False
 
 
+@cache
+def _compiled(overridden: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.Template]:
+    jinja2.runtime.Macro._invoke = _invoke_and_return  # type: ignore[method-assign]
+    files = sorted((REPOSITORY / "macros").rglob("*.sql"))
+    text = "\n".join(NOT_MACROS.sub("", path.read_text(encoding="utf-8")) for path in files)
+    for name in overridden:
+        assert f"macro {name}(" in text, f"the engine has no macro {name} any more: change tests/adapter.py"
+        text = text.replace(f"macro {name}(", f"macro {name}_of_run(")
+    environment = jinja2.Environment(extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+    return environment, environment.from_string(text)
+
+
 @dataclass
 class Macros:
     """The macros of the project, as a Jinja module.
 
     Args:
-        root: the folder that has `macros`.
         overridden: macros that are left out, because the caller gives them.
     """
 
-    root: Path = REPOSITORY
     overridden: tuple[str, ...] = OVERRIDDEN
-    _template: jinja2.Template = field(init=False)
-    _environment: jinja2.Environment = field(init=False)
 
     def __post_init__(self) -> None:
-        jinja2.runtime.Macro._invoke = _invoke_and_return  # type: ignore[method-assign]
-        files = sorted(self.root.glob("macros/**/*.sql"))
-        text = "\n".join(NOT_MACROS.sub("", path.read_text(encoding="utf-8")) for path in files)
-        for name in self.overridden:
-            assert f"macro {name}(" in text, f"the engine has no macro {name} any more: change tests/adapter.py"
-            text = text.replace(f"macro {name}(", f"macro {name}_of_run(")
-        self._environment = jinja2.Environment(extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
-        self._template = self._environment.from_string(text)
+        self._environment, self._template = _compiled(self.overridden)
 
     def module(self, **given: Any) -> Any:
         """The macros with what dbt would give them (`this`, `model`, `run_query` …); outside of a run unless `execute` is given."""
@@ -304,7 +306,7 @@ class Engine:
 
     def _build(self, node: Any, graph: dict[str, Any], selected: list[str], full_refresh: bool) -> None:
         this, exists = Relation(node.schema, node.alias), self._spark.catalog.tableExists
-        self._spark.sql(f"create namespace if not exists {node.schema}")
+        self.sql(f"create namespace if not exists {node.schema}")
         given: dict[str, Any] = {
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
@@ -326,7 +328,7 @@ class Engine:
             "post_hooks": [],
             "adapter": SimpleNamespace(get_columns_in_relation=self._columns),
             "run_query": self._query,
-            "statement": lambda *_, caller: "" if self._spark.sql(caller()) else "",
+            "statement": lambda *_, caller: "" if self.sql(caller()) else "",
             "noop_statement": lambda *_, caller=None: "",
             "log": lambda text, info=False: self.said.append(text) or "",
             "comment_clause": lambda: "",
@@ -339,11 +341,15 @@ class Engine:
         else:
             self._query(module.spark__create_view_as(this, sql))
 
+    def sql(self, statement: str) -> Any:
+        """Every statement of a run goes through here."""
+        return self._spark.sql(statement)
+
     def _columns(self, relation: Relation) -> list[Any]:
         return [SimpleNamespace(name=name) for name in self._spark.table(str(relation)).columns]
 
     def _query(self, sql: str) -> Any:
         """What dbt's `run_query` gives: a table of agate, whose types dbt tells from the values."""
-        found = self._spark.sql(sql)
+        found = self.sql(sql)
         names = found.columns
         return table_from_data_flat([dict(zip(names, row, strict=True)) for row in found.collect()], names)

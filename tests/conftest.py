@@ -239,43 +239,42 @@ def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
     if level == "engine":
         from adapter import Engine
 
+        one.spark = request.getfixturevalue("interpreted")
         one.without_dbt(Engine(one.spark, one.project / "models"))
     yield one
+    one.spark = request.getfixturevalue("spark")
     one.without_dbt(None)
     one.forget_models()
 
 
 @pytest.fixture(scope="session")
-def _rendering(spark: Any) -> tuple[Any, Any]:
-    """A session that interprets its queries, as compiling each takes longer than its few rows, and the rendered macros."""
-    from adapter import Macros
-
+def interpreted(spark: Any) -> Any:
+    """A session that interprets its queries: to compile one takes longer than its few rows do. Levels with dbt compile."""
     session = spark.newSession()
-    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
     literals = {"spark.sql.execution.arrow.localRelationThreshold": "48MB"}
-    for name, value in {**interpreted, **few_rows, **literals}.items():
+    for name, value in {**no_code, **few_rows, **literals}.items():
         session.conf.set(name, value)
-    return session, Macros()
+    return session
 
 
 @pytest.fixture
-def workbench(_rendering: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
+def workbench(interpreted: Any, tmp_path: Path) -> Iterator[Any]:
     """A lakehouse without tables: what the macros make of records, asked of one session."""
     from workbench import Workbench
 
-    session, macros = _rendering
-    workbench = Workbench(session, tmp_path / "project", macros)
+    workbench = Workbench(interpreted, tmp_path / "project")
     yield workbench
     workbench.forget()
 
 
 @pytest.fixture(scope="session")
-def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def tables(interpreted: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Tables of Iceberg that the engine builds without dbt."""
     from tables import Tables
 
-    return Tables(spark, tmp_path_factory.mktemp("engine") / "project")
+    return Tables(interpreted, tmp_path_factory.mktemp("engine") / "project")
 
 
 @pytest.fixture(scope="session")

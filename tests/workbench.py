@@ -25,10 +25,10 @@ NAME = r"(?:`(?:[^`]|``)+`|[\w]+)"
 class Workbench:
     """Systems of one test. Its methods are named like those of `Lakehouse`, and give the same."""
 
-    def __init__(self, spark: Any, project: Path, macros: Macros) -> None:
+    def __init__(self, spark: Any, project: Path) -> None:
         self.spark = spark
         self.project = project
-        self._macros = macros
+        self._macros = Macros()
         self._landed: dict[str, list[Landed]] = {}
         self._built: dict[str, int] = {}
         self._refused: dict[str, set[str]] = {}
@@ -116,11 +116,12 @@ class Workbench:
         query = f"select {', '.join(columns)} from (select * from {view} order by {order})"
         return [row.asDict() for row in self.spark.sql(query).collect()]
 
-    def sql(self, query: str) -> list[tuple[Any, ...]]:
+    def query(self, query: str) -> Any:
         """A query of relations by their names in the lakehouse."""
-        names = "|".join(["bronze", "staging", "silver", "monitoring", *map(re.escape, self._landed)])
-        query = re.sub(rf"\b({names})\.({NAME})", lambda found: self._view(found[1], found[2].strip("`")), query)
-        return [tuple(row) for row in self.spark.sql(query).collect()]
+        return self.spark.sql(self._in(query))
+
+    def sql(self, query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.query(query).collect()]
 
     def rejected(self, system: str) -> list[tuple[str, str]]:
         """The rejected records of a system, each with its reason."""
@@ -163,7 +164,7 @@ class Workbench:
             if schema == "bronze":
                 self._bronze(name).createOrReplaceTempView(view)
             else:
-                self.spark.sql(self._text(schema, name)).createOrReplaceTempView(view)
+                self.spark.sql(self.text(schema, name)).createOrReplaceTempView(view)
             self._views[view] = view
             if schema == "staging":
                 self.spark.catalog.cacheTable(view)
@@ -182,7 +183,7 @@ class Workbench:
         ]
         return self.spark.createDataFrame(pa.Table.from_pylist(rows, LANDED_SCHEMA))
 
-    def _text(self, schema: str, name: str) -> str:
+    def text(self, schema: str, name: str) -> str:
         """The SQL of a relation."""
         layer = schema if schema in ("staging", "silver", "monitoring") else "live"
         for path in sorted((self.project / "models" / layer).glob("*/*.sql")):

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from event_factory import PLACEHOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import (
@@ -19,6 +20,7 @@ from worlds import (
     Event,
     Group,
     by_id,
+    fold,
     groups,
     of_transaction,
     record,
@@ -124,3 +126,15 @@ def test_any_table_history_with_truncates_gives_the_fold(tables: Any, chance: Ra
             tables.build(system, full_refresh=True)
         for table, (world, truncates) in expected.items():
             assert not wrong(by_id(tables.rows(system, table)), world, truncates), (table, truncates, full_refresh)
+
+
+def test_the_fold_itself() -> None:
+    history: list[Event] = [
+        (10, "c", 0, {"a": "old", "b": "old", "n": 1}, "false"),
+        (20, "d", 0, None, "false"),
+        (20, "c", 1, {"a": "moved", "b": "old", "n": 1}, "false"),
+        (30, "u", 0, {"a": PLACEHOLDER, "b": "new", "n": 2}, "false"),
+    ]
+    assert fold(history) == {0: {"a": None, "b": "new", "n": 2}, 1: {"a": "moved", "b": "old", "n": 1}}
+    assert fold(history[:3], [25]) == {}
+    assert fold(history[:2]) == {}

@@ -320,3 +320,21 @@ def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and
         ("public.notes", "change", None, 3),
         ("public.orders", "change", None, 2),
     ]
+
+
+def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states of a file."""
+    system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')
+    tables = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), beat])
+    lakehouse.run(system, [*tables, {**beat, "topic": "beats"}])
+    for line in ('{"op":\n', '{"op"\n'):
+        path.write_text(line)
+        lakehouse.run(system, path)
+    counts = [(None, "heartbeat", None, 2), (None, "rejected", "invalid_json", 2), ("public.lines", "change", None, 1)]
+    counts.append(("public.orders", "change", None, 1))
+    assert counted(lakehouse, system) == counts
+    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2
+
+    lakehouse.run(system, [{**change("parcels", "c", 20, 1), "topic": "t", "offset": 20}])
+    assert counted(lakehouse, system) == [*counts, ("public.parcels", "change", None, 1)]
+    assert lakehouse.rejected(system) == [(f"{path}:1", "invalid_json")] * 2

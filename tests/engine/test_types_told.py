@@ -1,6 +1,7 @@
 """Types that records of earlier landings tell."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -126,3 +127,56 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
     assert any("column id is declared int32, new events have int64" in note for note in notes), notes
     with pytest.raises(LakehouseError, match="column n is declared uint64, and new events have int64"):
         scaffolded(6, ddl(6, id, {**n, "typeName": "BIGINT"}, price, when))
+
+
+def shared_expressions(lakehouse: Lakehouse, relation: str) -> list[str]:
+    """What Spark computes for each row, whatever conditions stand around it, as several expressions of a projection have it."""
+    expressions = lakehouse.spark._jvm.org.apache.spark.sql.catalyst.expressions
+    found = []
+    plans = [lakehouse.table(relation)._jdf.queryExecution().sparkPlan()]
+    for plan in plans:
+        plans += [plan.children().apply(at) for at in range(plan.children().size())]
+        if plan.nodeName() == "Project":
+            known = expressions.EquivalentExpressions(False)  # as spark.sql.subexpressionElimination.skipForShortcutExpr is
+            for at in range(plan.projectList().size()):
+                known.addExprTree(plan.projectList().apply(at), getattr(known, "addExprTree$default$2")())
+            common = known.getCommonSubexpressions()
+            found += [common.apply(at).sql() for at in range(common.size())]
+    return found
+
+
+def test_no_event_is_searched_for_what_few_of_its_values_ask(lakehouse: Lakehouse) -> None:
+    """Texts had the search for half a character in common: it went through every event, and took more time than all else."""
+    kinds = ["string", "string", "double", "double", "float32", "bytes", "any", "any", "Decimal(12,2)", "map", "array<string>"]
+    names = [f"c{at}" for at in range(len(kinds))]
+    lakehouse.land("searched", [created(1, **dict.fromkeys(["id", *names]))])
+    lakehouse.scaffold("searched")
+    declare(lakehouse, "searched", dict(zip(names, kinds, strict=True)))
+    lakehouse.run("searched", [])
+    shared = shared_expressions(lakehouse, "staging.stg_searched__orders")
+    assert any("payload" in text for text in shared)
+    assert not [text for text in shared if re.search(r"\bvalue\b", text) and "startswith(" not in text]
+
+
+def test_a_new_column_of_two_types_is_refused_until_one_is_declared(lakehouse: Lakehouse) -> None:
+    """It came with one scale and had another one before the next run: nothing that is declared tells them apart."""
+    lakehouse.run("new_rescaled", [event("c", 11, {"id": 1})])
+    landed = [priced(22, 2, 1234), priced(23, 4, 12345)]
+    lakehouse.land("new_rescaled", landed)
+    with pytest.raises(LakehouseError, match=r"price is new and would be Decimal\(10,2\), and new events have Decimal\(10,4\)"):
+        lakehouse.scaffold("new_rescaled")
+
+    name = "new_rescaled__orders"
+    for file, old, new in (  # as the error says
+        (f"staging/new_rescaled/stg_{name}.sql", "        'id': 'int64',\n", "        'price': 'Decimal(10,4)',\n"),
+        (f"silver/new_rescaled/{name}.sql", "        'id',\n", "        'price',\n"),
+        (f"silver/new_rescaled/{name}.yml", "          id: int64\n", "          price: Decimal(10,4)\n"),
+        (f"silver/new_rescaled/{name}.yml", "        keys:\n", "        misread: {'price': ['Decimal(10,2)']}\n"),
+    ):
+        path = lakehouse.project / "models" / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new + old if old.strip() == "keys:" else old + new, 1))
+    lakehouse.run("new_rescaled", [priced(30 + id, 4, 12345 * id, "true") for id in (1, 2, 3)])
+    found = lakehouse.sql("select id, cast(price as string) from new_rescaled.orders order by id")
+    assert found == [(1, "1.2345"), (2, "2.4690"), (3, "3.7035")]

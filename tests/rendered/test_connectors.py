@@ -12,27 +12,12 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from conftest import Lakehouse, corpus
-from histories import EXPECTED, History, Record
+from histories import History, Record
 
 # Members of an update and of its `source` as the code of each writer has them.
 
 
-def check(lakehouse: Lakehouse, system: str) -> None:
-    found = {name: lakehouse.rows(f"{system}.{name}", "id") for name in EXPECTED}
-    assert found == {name: rows for name, (_, rows) in EXPECTED.items()}
-    assert lakehouse.rejected(system) == []
-
-
 NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
-
-
-def kinds_of(events: History) -> dict[str, int]:
-    """How many records of each kind a history has, and the two that are landed with it."""
-    others = {"ticdc": {"ddl": 1, "truncate": 1, "message": 1}, "cockroachdb": {"heartbeat": 1}}.get(events.table, {})
-    tombstones = sum(record["value"] is None for record in events.records)
-    changes = len(events.records) - tombstones - sum(others.values())
-    kinds = {**others, "tombstone": tombstones, "change": changes, "ddl": others.get("ddl", 0) + 1, "notification": 1}
-    return {kind: number for kind, number in kinds.items() if number}
 
 
 def place_of(connector: str, at: int) -> dict[str, Any]:

@@ -118,8 +118,8 @@ def test_columns_added_in_mid_stream_without_positions(lakehouse: Lakehouse) -> 
     lakehouse.run("evolution", corpus_records(folder)[4:])
     for table in ("t1", "t2"):
         names = ", ".join(content["tables"][table]["rows"][0])
-        rows = lakehouse.spark.sql(f"select {names} from silver.evolution__{table} order by {names}").collect()
-        assert [row.asDict() for row in rows] == content["tables"][table]["rows"], table
+        rows = lakehouse.rows(f"(select {names} from silver.evolution__{table})", names)
+        assert rows == content["tables"][table]["rows"], table
 
     lakehouse.run("evolution_keyed", corpus_records(folder), keys={"t1": ["id"], "t2": ["id"]})
     assert lakehouse.rows("evolution_keyed.t1", "id") == content["tables"]["t1"]["rows"]
@@ -130,7 +130,7 @@ def test_columns_added_in_mid_stream_without_positions(lakehouse: Lakehouse) -> 
 def test_temporal_types_of_postgresql(lakehouse: Lakehouse) -> None:
     folder = corpus("doris_postgres_time_types")
     lakehouse.run("doris", corpus_records(folder), keys={"time_example": ["id"]})
-    row = lakehouse.spark.sql(
+    row = lakehouse.query(
         """
         select id, date_format(timestamp_without_timezone, "yyyy-MM-dd'T'HH:mm:ss") as timestamp_without_timezone,
             date_format(timestamp_with_timezone, "yyyy-MM-dd'T'HH:mm:ssX") as timestamp_with_timezone,

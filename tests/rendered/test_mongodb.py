@@ -88,7 +88,7 @@ def test_corpus_of_every_bson_type_keeps_each_value(lakehouse: Lakehouse) -> Non
     value = json.dumps({"before": None, "after": after, "source": source, "op": "c", "ts_ms": 0})
     key = json.dumps({"id": json.dumps(of_file["id"])})
     lakehouse.run("every_type", [{"topic": "e.d.every", "partition": 0, "offset": 0, "key": key, "value": value}])
-    (row,) = lakehouse.spark.sql("select *, unix_millis(deleted_time) as deleted_millis from every_type.every").collect()
+    (row,) = lakehouse.query("select *, unix_millis(deleted_time) as deleted_millis from every_type.every").collect()
     found = {**row.asDict(), "deleted_time": row["deleted_millis"]}
     assert json.loads(found["document"]) == json.loads(after)
     for name, text in told.items():

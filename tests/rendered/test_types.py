@@ -229,37 +229,8 @@ def test_types_of_most_tables_are_compiled(lakehouse: Lakehouse) -> None:
     lakehouse.scaffold("compiled")
     declare(lakehouse, "compiled", dict(zip(names, plain, strict=True)))
     lakehouse.run("compiled", [])
-    text = lakehouse.sql("show create table staging.stg_compiled__orders")[0][0]
+    text = lakehouse.text("staging", "stg_compiled__orders")
     assert text.count("->") == text.count("cut ->") + 1 > 1  # where the envelope is parsed; where names are checked
-
-
-def shared_expressions(lakehouse: Lakehouse, relation: str) -> list[str]:
-    """What Spark computes for each row, whatever conditions stand around it, as several expressions of a projection have it."""
-    expressions = lakehouse.spark._jvm.org.apache.spark.sql.catalyst.expressions
-    found = []
-    plans = [lakehouse.table(relation)._jdf.queryExecution().sparkPlan()]
-    for plan in plans:
-        plans += [plan.children().apply(at) for at in range(plan.children().size())]
-        if plan.nodeName() == "Project":
-            known = expressions.EquivalentExpressions(False)  # as spark.sql.subexpressionElimination.skipForShortcutExpr is
-            for at in range(plan.projectList().size()):
-                known.addExprTree(plan.projectList().apply(at), getattr(known, "addExprTree$default$2")())
-            common = known.getCommonSubexpressions()
-            found += [common.apply(at).sql() for at in range(common.size())]
-    return found
-
-
-def test_no_event_is_searched_for_what_few_of_its_values_ask(lakehouse: Lakehouse) -> None:
-    """Texts had the search for half a character in common: it went through every event, and took more time than all else."""
-    kinds = ["string", "string", "double", "double", "float32", "bytes", "any", "any", "Decimal(12,2)", "map", "array<string>"]
-    names = [f"c{at}" for at in range(len(kinds))]
-    lakehouse.land("searched", [created(1, **dict.fromkeys(["id", *names]))])
-    lakehouse.scaffold("searched")
-    declare(lakehouse, "searched", dict(zip(names, kinds, strict=True)))
-    lakehouse.run("searched", [])
-    shared = shared_expressions(lakehouse, "staging.stg_searched__orders")
-    assert any("payload" in text for text in shared)
-    assert not [text for text in shared if re.search(r"\bvalue\b", text) and "startswith(" not in text]
 
 
 # Columns of MySQL, two rows of values, and the types that they tell of.

@@ -29,7 +29,7 @@ def timed(times: dict[str, float], what: str) -> Iterator[None]:
     times[what] = times.get(what, 0) + time.monotonic() - before
 
 
-@pytest.mark.parametrize("source", ["shop", "billing"])
+@pytest.mark.parametrize("source", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
 def test_tables_hold_the_databases_rows(
     lakehouse: Lakehouse, broker: Broker, source: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

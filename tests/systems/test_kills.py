@@ -291,7 +291,7 @@ def killed_where(command: Command) -> str:
     return next((line for line in command.told.splitlines() if " boundary " in line), "after the end")
 
 
-@pytest.mark.skipif(not SOAK, reason="takes more than an hour: make soak")
+@pytest.mark.soak
 @pytest.mark.parametrize("quarter", range(4))  # so that workers share them
 def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
     quarter: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -371,6 +371,7 @@ def maintain(story: Story, command: Command, at: At | None = None) -> None:
     command.sql(*(line.format(name) for name in sorted(names) for line in MAINTENANCE.split("\n") if line), at=at)
 
 
+@pytest.mark.soak
 def test_tables_compacted_and_expired_at_any_time_go_on(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where that was killed. What has landed is known without snapshots; what was merged, by what is in the tables."""
     story, chance = Story(command.checkout, 1), Random(SEED)
@@ -399,6 +400,7 @@ def test_tables_compacted_and_expired_at_any_time_go_on(command: Command, capsys
     story.forget(command.checkout)
 
 
+@pytest.mark.soak
 def test_ctrl_c_ends_a_run_and_its_spark_while_it_lands_and_while_it_builds(command: Command) -> None:
     story = Story(command.checkout, 2)
     story.append()
@@ -413,6 +415,7 @@ def test_ctrl_c_ends_a_run_and_its_spark_while_it_lands_and_while_it_builds(comm
     story.forget(command.checkout)
 
 
+@pytest.mark.soak
 def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_path: Path) -> None:
     """Two of one system whose files overlap, and one of another system; then two runs of dbt alone on one table."""
     checkout = new_checkout(tmp_path / "at_once")
@@ -474,6 +477,7 @@ def told_of(command: Command) -> list[str]:
     return [line for line in command.told.splitlines() if "rror" in line]
 
 
+@pytest.mark.soak
 def test_a_run_without_enough_memory_says_so_and_the_next_one_does_the_rest(command: Command) -> None:
     """While it lands, and while it builds what another one has landed."""
     small = Command(command.checkout, LAKEHOUSE_DRIVER_MEMORY="480m")
@@ -504,6 +508,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.soak
 def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(small_disk: Path, tmp_path: Path) -> None:
     """It is full while events land, then while tables are built, then large enough."""
     checkout = new_checkout(tmp_path / "checkout")

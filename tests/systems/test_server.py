@@ -158,7 +158,7 @@ for table in sys.argv[1:]:
 """
 
 
-@pytest.mark.skipif("SOAK_KILLS" not in os.environ, reason="takes minutes: make soak")
+@pytest.mark.soak
 def test_the_stories_have_their_rows_on_a_server(checkout: Checkout) -> None:
     files = checkout.folder / "stories"
     files.mkdir()
@@ -183,6 +183,7 @@ def test_the_stories_have_their_rows_on_a_server(checkout: Checkout) -> None:
     assert tell(run, rows_of, rebuild) == {}
 
 
+@pytest.mark.soak
 def test_what_spark_compiled_for_one_command_serves_the_next(checkout: Checkout) -> None:
     query = "select id % 7, count(*), max(concat('a', id)) from range(100) where id > 5 group by id % 7 order by 1"
     before = checkout.compiled()
@@ -193,6 +194,7 @@ def test_what_spark_compiled_for_one_command_serves_the_next(checkout: Checkout)
     assert before < once == checkout.compiled()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_work_ends_with_the_command_that_asked_for_it(checkout: Checkout, how: signal.Signals) -> None:
     busy = checkout.start(sys.executable, "-c", BUSY)
@@ -206,6 +208,7 @@ def test_work_ends_with_the_command_that_asked_for_it(checkout: Checkout, how: s
     assert checkout.rows("select count(*) from range(3)") == ["3"]  # for which a core is needed
 
 
+@pytest.mark.soak
 def test_nobody_else_gets_in_and_a_server_that_is_gone_is_noticed(checkout: Checkout) -> None:
     before = json.loads((checkout.folder / "lakehouse" / "server.json").read_text())
     place = before["address"].partition("/;")[0]
