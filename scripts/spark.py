@@ -53,7 +53,8 @@ def log_file() -> Path:
 def _env_var(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None:
-        raise LakehouseError(f"profiles/profiles.yml: the environment variable {name} is not set")
+        problem = f"the output {local_target()} needs the environment variable {name}, which is not set"
+        raise LakehouseError(f"{problem} (docs/clusters.md).")
     return value
 
 
@@ -74,17 +75,20 @@ def settings() -> dict[str, str]:
         return jinja.from_string(str(value)).render(env_var=_env_var)
 
     profile = read_yaml(PROFILES / "profiles.yml")["debezium_lakehouse"]
-    output = profile["outputs"][render(profile["target"])]
-    return {name: render(value) for name, value in output["server_side_parameters"].items()}
+    target, outputs = render(profile["target"]), profile["outputs"]
+    if target not in outputs:
+        problem = f"LAKEHOUSE_TARGET={target}: profiles/profiles.yml has no such output"
+        raise LakehouseError(f"{problem}. Use one of: {', '.join(outputs)}.")
+    return {name: render(value) for name, value in outputs[target]["server_side_parameters"].items()}
 
 
 def record_class_archive() -> None:
     """Let this process's JVM write the archive of parsed classes when it ends, unless there is one.
 
-    With it Spark starts in about half the time; without it everything works.
+    With it Spark starts in about half the time; without it everything works. It is for the class path of `local` only.
     """
     jars = Path(os.environ.get("LAKEHOUSE_JARS", ".venv/jars"))
-    if jars.is_dir() and not (jars / "classes.jsa").exists():
+    if local_target() == "local" and jars.is_dir() and not (jars / "classes.jsa").exists():
         os.environ.setdefault("LAKEHOUSE_CLASS_ARCHIVE", f"-XX:ArchiveClassesAtExit={jars / 'classes.jsa'}")
 
 
