@@ -5,7 +5,6 @@ With REPLAY (`make replay`) the tables that have rejected records are built anew
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import shlex
@@ -13,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,23 +37,29 @@ from scripts.spark import (
     settings,
 )
 
-# System → its events. The first two are captured from real databases, the others written after the connectors' documents.
+# System → its events: samples/README.md says what each table shows.
 DEMO = {
-    "shop": "tests/events/shop.jsonl",
-    "billing": "tests/events/billing.jsonl",
-    "sqlserver": "tests/events/sqlserver.jsonl",
-    "oracle": "tests/events/oracle.jsonl",
-    "mongodb": "tests/events/mongodb.jsonl",
-    "tencent": "tests/events/tencent_*.jsonl",
-    "huawei": "tests/events/huawei_*.jsonl",
-    "lindorm": "tests/events/lindorm_*.jsonl",
-    "sources": "tests/events/sources.jsonl",
+    system: f"samples/{system}.jsonl"
+    for system in ("shop", "billing", "sqlserver", "oracle", "mongodb", "tencent", "huawei", "lindorm")
 }
-PROGRESS_SECONDS = 10
+DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
+PROGRESS_SECONDS = 5
+REASONS_SHOWN = 5  # of a table
+HEAD = (
+    "source table",
+    "relation",
+    "events",
+    "inserts",
+    "updates",
+    "deletes",
+    "truncates",
+    "rejected",
+    "live rows",
+    "newest change",
+)
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 DBT_OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
 DBT_OPTIONS += ["--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
-DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}, "sources": {"carts": ["id"], "lines": ["id"]}}  # their messages have none
 
 
 @dataclass
@@ -277,7 +283,7 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return 0
     say(f"Building {len(chosen)} models anew …")
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, len(chosen))
+        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -405,7 +411,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, len(chosen))
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
     if not failed:
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
@@ -457,25 +463,50 @@ def _digest(*paths: Path) -> str:
     return seen.hexdigest()[:16]
 
 
-def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
+class Progress:
+    """Says every few seconds how many models and tables dbt has built, and which it builds.
+
+    Args:
+        models: the names of all.
+    """
+
+    def __init__(self, models: Collection[str], say: Any) -> None:
+        self.say, self.models = say, len(models)
+        self.tables = {name for name in models if f"stg_{name}" in models}
+        self.built: set[str] = set()
+        self.running: dict[str, None] = {}  # in the order in which they started
+        self.told_at = time.monotonic()
+        self.lock = threading.Lock()  # dbt has several threads
+
+    def __call__(self, event: Any) -> None:
+        if event.info.name not in ("NodeStart", "NodeFinished"):
+            return
+        name = event.data.node_info.node_name
+        with self.lock:
+            if event.info.name == "NodeStart":
+                self.running[name] = None
+                return
+            self.running.pop(name, None)
+            self.built.add(name)
+            if len(self.built) < self.models and time.monotonic() - self.told_at >= PROGRESS_SECONDS:
+                self.told_at = time.monotonic()
+                self.say(self.line())
+
+    def line(self) -> str:
+        tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
+        now = f"; now {', '.join(self.running)}" if self.running else ""
+        return f"  {len(self.built)} of {self.models} models built{tables}{now} …"
+
+
+def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
     """Run dbt in this process and session, and say what failed and why. Returns the number of failed models.
 
     Args:
-        models: how many there are; of these it says now and then how many are done. 0: it does not.
+        models: those that it builds; it says now and then how far it is. Without them it does not.
     """
     from dbt.cli.main import dbtRunner
 
-    numbers, told_at = itertools.count(1), time.monotonic()
-
-    def progress(event: Any) -> None:
-        nonlocal told_at
-        if event.info.name == "NodeFinished":
-            done = next(numbers)  # dbt has several threads
-            if done < models and time.monotonic() - told_at >= PROGRESS_SECONDS:
-                told_at = time.monotonic()
-                say(f"  {done} of {models} done …")
-
-    result = dbtRunner(callbacks=[progress]).invoke([*arguments, *DBT_OPTIONS])
+    result = dbtRunner(callbacks=[Progress(models, say)] if models else []).invoke([*arguments, *DBT_OPTIONS])
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
@@ -494,19 +525,9 @@ def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
 
 
 def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
-    """The table that ends a run: what each source table had and has."""
-    head = (
-        "source table",
-        "relation",
-        "events",
-        "inserts",
-        "updates",
-        "deletes",
-        "live rows",
-        "rejected",
-        "newest change",
-    )
-    lines = [head]
+    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes."""
+    lines: list[tuple[str, ...]] = []
+    rejects: list[str] = []
     notes: list[str] = []
     unusable: list[str] = []
     relations = (
@@ -525,6 +546,7 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
                     sum(events) filter (where kind = 'change' and op in ('c', 'r')) as inserts,
                     sum(events) filter (where kind = 'change' and op = 'u') as updates,
                     sum(events) filter (where kind = 'change' and op = 'd') as deletes,
+                    sum(events) filter (where kind = 'truncate') as truncates,
                     sum(events) filter (where kind = 'rejected') as rejected,
                     sum(events) filter (where kind = 'change_without_model') as without_model,
                     date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
@@ -532,20 +554,18 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
                 """
             ).collect()
         }
-        if counts.get(None) and counts[None].rejected:
-            unusable.append(
-                f"{system}: {counts[None].rejected:,} rejected records are of no table: monitoring.{system}__rejected_events."
-            )
+        if any(row.rejected for row in counts.values()):
+            rejects += _rejects(spark, system)
         if counts.get(None) and counts[None].without_model:
             unusable.append(
                 f"{system}: {counts[None].without_model:,} changes are of no table that has models; they are in bronze.{system}."
             )
-        keyed = [table for table in tables if table.table.keys]
-        live = _live_rows(spark, system, keyed)
+        live = _live_rows(spark, system, [table for table in tables if table.table.keys])
         for table in tables:
             row = counts.get(table.table.name)
-            numbers = [0] * 5 if row is None else [row.events, row.inserts, row.updates, row.deletes, row.rejected]
-            events, inserts, updates, deletes, rejected = (f"{number or 0:,}" for number in numbers)
+            numbers = [0] * 6
+            if row is not None:
+                numbers = [row.events, row.inserts, row.updates, row.deletes, row.truncates, row.rejected]
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
             found = live.get(table.relation)
@@ -553,18 +573,13 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
             newest = row.newest if row is not None and row.newest else "-"
-            lines.append((shown(table.table.name), relation, events, inserts, updates, deletes, rows, rejected, newest))
-    if len(lines) == 1:
+            lines.append((shown(table.table.name), relation, *(f"{number or 0:,}" for number in numbers), rows, newest))
+    if not lines:
         say("No tables yet.")
         return
-    widths = [max(len(str(line[column])) for line in lines) for column in range(len(head))]
-    say("")
-    for line in lines:
-        cells = [
-            str(cell).ljust(width) if column in (0, 1, 8) else str(cell).rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        say("  ".join(cells).rstrip())
+    say("\n" + "\n".join(_aligned([HEAD, *lines])))
+    if rejects:
+        say("\n" + "\n".join(rejects))
     if unusable:
         say("\n" + "\n".join(unusable))
     if notes:
@@ -572,6 +587,43 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         for note in notes:
             say(note)
         say("Values of these rows are not known (docs/operating.md#watching says which).")
+
+
+def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
+    """The lines of a table: texts on the left of their columns, numbers on the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    texts = {HEAD.index(name) for name in ("source table", "relation", "newest change")}
+    return [
+        "  ".join(
+            cell.ljust(width) if column in texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _rejects(spark: SparkSession, system: str) -> list[str]:
+    """Of each table of a system that has rejected records: how many for which reason, and the query that shows them."""
+    found: dict[str | None, list[Any]] = {}
+    for row in spark.sql(
+        f"""
+        select source_table, reject_reason as reason, sum(events) as records
+        from monitoring.`{system}__event_counts` where kind = 'rejected'
+        group by source_table, reject_reason order by source_table nulls last, records desc, reason
+        """
+    ).collect():
+        found.setdefault(row.source_table, []).append(row)
+    lines = []
+    for table, rows in found.items():
+        number = sum(row.records for row in rows)
+        records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
+        lines.append(f"{system}: {records} of {'no table' if table is None else shown(table)}:")
+        lines += [f"  {row.records:,} because of {shown(row.reason)}" for row in rows[:REASONS_SHOWN]]
+        if others := rows[REASONS_SHOWN:]:
+            lines.append(f"  {sum(row.records for row in others):,} for other reasons")
+        quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        lines.append(f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}")
+    return lines
 
 
 def _has_schema(spark: SparkSession, name: str) -> bool:
