@@ -1,4 +1,4 @@
-"""Cuts the events of the demo from the captures and the vendors' examples in `tests/events`: `python tests/capture/samples.py`.
+"""Cuts the events of the demo from the captures and the vendors' examples in `tests/events`: `python tests/samples.py`.
 
 No record is changed. `samples/README.md` says what each table shows.
 """
@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-EVENTS = Path(__file__).parent.parent / "events"
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
+EVENTS = Path(__file__).parent / "events"
+SAMPLES = Path(__file__).parent.parent / "samples"
 
 # File of `tests/events` → the system that it is a sample of, and the topics that are cut out.
 CHOICE = {
