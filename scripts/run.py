@@ -526,67 +526,80 @@ def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
 
 def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
     """The table that ends a run: what each source table had and has; below it what was rejected, and other notes."""
+    counted = set()
+    if _has_schema(spark, "monitoring"):
+        counted = {row.tableName for row in spark.sql("show tables in monitoring like '*__event_counts'").collect()}
+    tables = {
+        system: sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
+        for system in systems
+        if f"{system}__event_counts" in counted
+    }
+    tables = {system: of_system for system, of_system in tables.items() if of_system}
+    if not tables:
+        say("No tables yet.")
+        return
+    counts, live = _counts(spark, list(tables)), _live_rows(spark, tables)
     lines: list[tuple[str, ...]] = []
-    rejects: list[str] = []
     notes: list[str] = []
-    unusable: list[str] = []
-    relations = (
-        {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark, "monitoring") else set()
-    )
-    for system in systems:
-        tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
-        if f"{system}__event_counts" not in relations or not tables:
-            continue
-        counts = {
-            row.source_table: row
-            for row in spark.sql(
-                f"""
-                select source_table,
-                    sum(events) filter (where kind in ('change', 'truncate', 'rejected')) as events,
-                    sum(events) filter (where kind = 'change' and op in ('c', 'r')) as inserts,
-                    sum(events) filter (where kind = 'change' and op = 'u') as updates,
-                    sum(events) filter (where kind = 'change' and op = 'd') as deletes,
-                    sum(events) filter (where kind = 'truncate') as truncates,
-                    sum(events) filter (where kind = 'rejected') as rejected,
-                    sum(events) filter (where kind = 'change_without_model') as without_model,
-                    date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
-                from monitoring.`{system}__event_counts` group by source_table
-                """
-            ).collect()
-        }
-        if any(row.rejected for row in counts.values()):
-            rejects += _rejects(spark, system)
-        if counts.get(None) and counts[None].without_model:
-            unusable.append(
-                f"{system}: {counts[None].without_model:,} changes are of no table that has models; they are in bronze.{system}."
-            )
-        live = _live_rows(spark, system, [table for table in tables if table.table.keys])
-        for table in tables:
-            row = counts.get(table.table.name)
-            numbers = [0] * 6
-            if row is not None:
-                numbers = [row.events, row.inserts, row.updates, row.deletes, row.truncates, row.rejected]
+    for system, of_system in tables.items():
+        for table in of_system:
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
-            found = live.get(table.relation)
+            found = live.get((system, table.relation))
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
-            newest = row.newest if row is not None and row.newest else "-"
-            lines.append((shown(table.table.name), relation, *(f"{number or 0:,}" for number in numbers), rows, newest))
-    if not lines:
-        say("No tables yet.")
-        return
+            *numbers, newest = _of_table(counts.get((system, table.table.name), []))
+            lines.append((shown(table.table.name), relation, *numbers, rows, newest))
     say("\n" + "\n".join(_aligned([HEAD, *lines])))
-    if rejects:
+    if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
-    if unusable:
-        say("\n" + "\n".join(unusable))
+    unusable = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
+    if any(unusable.values()):
+        say("")
+    for system, number in unusable.items():
+        if number:
+            say(f"{system}: {number:,} changes are of no table that has models; they are in bronze.{system}.")
     if notes:
         say("")
         for note in notes:
             say(note)
         say("Values of these rows are not known (docs/operating.md#watching says which).")
+
+
+def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:
+    """System and table → how many records of each kind, operation and reason to reject have landed."""
+    columns = "source_table, kind, op, reject_reason, events, newest_change_at"
+    queries = [f"select '{system}' as system, {columns} from monitoring.`{system}__event_counts`" for system in systems]
+    found: dict[tuple[str, str | None], list[Any]] = {}
+    for row in spark.sql(
+        f"""
+        select system, source_table, kind, op, reject_reason, sum(events) as events,
+            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
+        from ({" union all ".join(queries)}) as counts
+        group by system, source_table, kind, op, reject_reason
+        order by system, source_table nulls last
+        """
+    ).collect():
+        found.setdefault((row.system, row.source_table), []).append(row)
+    return found
+
+
+def _sum(rows: list[Any], kind: str, *ops: str) -> int:
+    return sum(row.events for row in rows if row.kind == kind and (not ops or row.op in ops))
+
+
+def _of_table(rows: list[Any]) -> list[str]:
+    """The cells of a table from `events` to `rejected`, and `newest change`."""
+    numbers = [
+        _sum(rows, "change", "c", "r"),
+        _sum(rows, "change", "u"),
+        _sum(rows, "change", "d"),
+        _sum(rows, "truncate"),
+        _sum(rows, "rejected"),
+    ]
+    events = _sum(rows, "change") + _sum(rows, "truncate") + _sum(rows, "rejected")
+    return [*(f"{number:,}" for number in (events, *numbers)), max((row.newest for row in rows if row.newest), default="-")]
 
 
 def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
@@ -602,45 +615,50 @@ def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _rejects(spark: SparkSession, system: str) -> list[str]:
-    """Of each table of a system that has rejected records: how many for which reason, and the query that shows them."""
-    found: dict[str | None, list[Any]] = {}
-    for row in spark.sql(
-        f"""
-        select source_table, reject_reason as reason, sum(events) as records
-        from monitoring.`{system}__event_counts` where kind = 'rejected'
-        group by source_table, reject_reason order by source_table nulls last, records desc, reason
-        """
-    ).collect():
-        found.setdefault(row.source_table, []).append(row)
-    lines = []
-    for table, rows in found.items():
-        number = sum(row.records for row in rows)
-        records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
-        lines.append(f"{system}: {records} of {'no table' if table is None else shown(table)}:")
-        lines += [f"  {row.records:,} because of {shown(row.reason)}" for row in rows[:REASONS_SHOWN]]
-        if others := rows[REASONS_SHOWN:]:
-            lines.append(f"  {sum(row.records for row in others):,} for other reasons")
-        quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        lines.append(f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}")
-    return lines
+def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
+    """How many records of a table were rejected for which reason, and the query that shows them; nothing if none was."""
+    reasons = sorted((-row.events, str(row.reject_reason)) for row in rows if row.kind == "rejected")
+    if not reasons:
+        return []
+    number = _sum(rows, "rejected")
+    records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
+    others = -sum(events for events, _ in reasons[REASONS_SHOWN:])
+    quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return [
+        f"{system}: {records} of {'no table' if table is None else shown(table)}:",
+        *(f"  {-events:,} because of {shown(reason)}" for events, reason in reasons[:REASONS_SHOWN]),
+        *([f"  {others:,} for other reasons"] if others else []),
+        f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}",
+    ]
 
 
 def _has_schema(spark: SparkSession, name: str) -> bool:
     return any(row.namespace == name for row in spark.sql("show namespaces").collect())
 
 
-def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, Any]:
-    """Relation → its `live_rows`, and how many of them have a value that every event left out (`unknown`)."""
+def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[tuple[str, str], Any]:
+    """System and relation → its `live_rows`, and how many of them have a value that every event left out (`unknown`).
+
+    All tables in one query with one aggregation: each costs. Tables without a live row are not in it.
+    """
     there = {row.tableName for row in spark.sql("show tables in silver").collect()}
     queries = [
-        f"select '{table.relation}' as relation, count(*) as live_rows, "
-        "count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown "
+        f"select '{system}' as system, '{table.relation}' as relation, _cdc_held "
         f"from silver.`{table.model('silver', system)}` where not _cdc_is_deleted"
-        for table in tables
-        if table.model("silver", system) in there
+        for system, of_system in tables.items()
+        for table in of_system
+        if table.table.keys and table.model("silver", system) in there
     ]
-    return {row.relation: row for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
+    if not queries:
+        return {}
+    found = spark.sql(
+        f"""
+        select system, relation, count(*) as live_rows,
+            count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown
+        from ({" union all ".join(queries)}) as rows group by system, relation
+        """
+    ).collect()
+    return {(row.system, row.relation): row for row in found}
 
 
 def _resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
