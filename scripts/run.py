@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -617,16 +618,20 @@ def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
 
 def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
     """How many records of a table were rejected for which reason, and the query that shows them; nothing if none was."""
-    reasons = sorted((-row.events, str(row.reject_reason)) for row in rows if row.kind == "rejected")
-    if not reasons:
-        return []
     number = _sum(rows, "rejected")
+    if not number:
+        return []
+    of_reason: Counter[str] = Counter()
+    for row in rows:
+        if row.kind == "rejected":
+            of_reason[str(row.reject_reason)] += row.events
+    reasons = sorted(of_reason.items(), key=lambda one: (-one[1], one[0]))
     records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
-    others = -sum(events for events, _ in reasons[REASONS_SHOWN:])
+    others = sum(events for _, events in reasons[REASONS_SHOWN:])
     quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return [
         f"{system}: {records} of {'no table' if table is None else shown(table)}:",
-        *(f"  {-events:,} because of {shown(reason)}" for events, reason in reasons[:REASONS_SHOWN]),
+        *(f"  {events:,} because of {shown(reason)}" for reason, events in reasons[:REASONS_SHOWN]),
         *([f"  {others:,} for other reasons"] if others else []),
         f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}",
     ]
