@@ -484,19 +484,18 @@ class Progress:
             return
         name = event.data.node_info.node_name
         with self.lock:
-            if event.info.name == "NodeStart":
-                self.running[name] = None
+            if event.info.name == "NodeFinished":
+                self.running.pop(name, None)
+                self.built.add(name)
                 return
-            self.running.pop(name, None)
-            self.built.add(name)
-            if len(self.built) < self.models and time.monotonic() - self.told_at >= PROGRESS_SECONDS:
+            self.running[name] = None
+            if time.monotonic() - self.told_at >= PROGRESS_SECONDS:
                 self.told_at = time.monotonic()
                 self.say(self.line())
 
     def line(self) -> str:
         tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
-        now = f"; now {', '.join(self.running)}" if self.running else ""
-        return f"  {len(self.built)} of {self.models} models built{tables}{now} …"
+        return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
 
 
 def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
