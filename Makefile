@@ -6,8 +6,11 @@ BIN := $(VENV)/bin
 # Models whose SQL is linted: one of each macro and connector, but Oracle's. All others are the same text with other names, or too deep
 # for sqlfluff's parser (.sqlfluffignore).
 LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm models/silver/shop/shop__page_views.sql \
-	models/staging/huawei models/staging/lindorm models/staging/mongodb models/staging/sources models/staging/sqlserver \
-	models/staging/tencent models/staging/billing/stg_billing__contracts.sql models/staging/shop/stg_shop__carts.sql
+	models/staging/huawei models/staging/lindorm models/staging/mongodb models/staging/sqlserver models/staging/tencent \
+	models/staging/billing/stg_billing__contracts.sql models/staging/shop/stg_shop__stock.sql
+# sqlfluff drops what it finds in text that a macro wrote, and a model is nothing else; only these rules look there all the same.
+# The others would take two thirds of the time. What sqlfluff cannot parse it always tells.
+LINT_RULES := CV10,JJ01,LT02,LT05,LT12,LT13
 export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
@@ -73,7 +76,7 @@ lint: $(VENV)/ready
 	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/dbt parse --quiet --no-partial-parse --warn-error
-	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 $(LINTED)
+	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 --rules $(LINT_RULES) $(LINTED)
 
 test: lint
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo

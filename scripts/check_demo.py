@@ -1,23 +1,33 @@
-"""dbt on an empty lakehouse; the demo as a new user runs it, twice: the second run changes nothing; dbt's tests; the docs site."""
+"""dbt on an empty lakehouse; the demo as a new user runs it, twice: the second run changes nothing; dbt's tests; the docs site.
 
+All in one process, so that Spark starts once.
+"""
+
+import contextlib
+import io
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from scripts.run import main as make_run
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir
 
 
-def run(*command: str) -> str:
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-    return done.stdout
+def run() -> str:
+    """What `make run` prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        status = make_run()
+    print(printed.getvalue())
+    if status:
+        sys.exit(f"make run failed with status {status}: see above.")
+    return printed.getvalue()
 
 
 def dbt(*arguments: str) -> list[str]:
-    """Run dbt in this process, so that Spark starts once. Returns what failed, with its message."""
+    """Run dbt and return what failed, with its message."""
     from dbt.cli.main import dbtRunner
 
     result = dbtRunner().invoke([*arguments, "--quiet", "--log-level", "none", "--profiles-dir", str(PROFILES)])
@@ -44,11 +54,10 @@ def main() -> int:
     folder = lakehouse_dir()
     shutil.rmtree(folder, ignore_errors=True)
     before_landing = dbt("run")
-    first = run(sys.executable, "-m", "scripts.run")
-    print(first)
+    first = run()
     before = state(folder)
     models = subprocess.run(["git", "status", "--porcelain", "models"], cwd=PROJECT, capture_output=True, text=True).stdout
-    second = run(sys.executable, "-m", "scripts.run")
+    second = run()
     problems = [f"the README shows a line that the demo does not print: {line}" for line in not_shown(first)]
     if not any("no events have landed yet: run `make run`" in line for line in before_landing):
         problems.append(f"dbt run before anything has landed does not say so: {before_landing}")

@@ -404,7 +404,8 @@ def _land(
                 last = given = given + 1
                 snapshot = _snapshot_of(spark, table, given)  # were the table rolled back meanwhile, the next commit would fail
                 landed.batches.append(given)
-                say(f"{system}: {landed.records:,} records landed")
+                if len(landed.batches) > 1:  # the number of a small landing is said once, at its end
+                    say(f"{system}: {landed.records:,} records landed")
                 _write_ledger(spark, system, given, seen, newest)
                 seen = {}
             if seen:

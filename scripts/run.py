@@ -5,7 +5,6 @@ With REPLAY (`make replay`) the tables that have rejected records are built anew
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import shlex
@@ -13,6 +12,8 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
+from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,23 +39,29 @@ from scripts.spark import (
     settings,
 )
 
-# System → its events. The first two are captured from real databases, the others written after the connectors' documents.
+# System → its events: samples/README.md says what each table shows.
 DEMO = {
-    "shop": "tests/events/shop.jsonl",
-    "billing": "tests/events/billing.jsonl",
-    "sqlserver": "tests/events/sqlserver.jsonl",
-    "oracle": "tests/events/oracle.jsonl",
-    "mongodb": "tests/events/mongodb.jsonl",
-    "tencent": "tests/events/tencent_*.jsonl",
-    "huawei": "tests/events/huawei_*.jsonl",
-    "lindorm": "tests/events/lindorm_*.jsonl",
-    "sources": "tests/events/sources.jsonl",
+    system: f"samples/{system}.jsonl"
+    for system in ("shop", "billing", "sqlserver", "oracle", "mongodb", "tencent", "huawei", "lindorm")
 }
-PROGRESS_SECONDS = 10
+DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
+PROGRESS_SECONDS = 5
+REASONS_SHOWN = 5  # of a table
+HEAD = (
+    "source table",
+    "relation",
+    "events",
+    "inserts",
+    "updates",
+    "deletes",
+    "truncates",
+    "rejected",
+    "live rows",
+    "newest change",
+)
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 DBT_OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
 DBT_OPTIONS += ["--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
-DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}, "sources": {"carts": ["id"], "lines": ["id"]}}  # their messages have none
 
 
 @dataclass
@@ -278,7 +285,7 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return 0
     say(f"Building {len(chosen)} models anew …")
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, len(chosen))
+        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -407,7 +414,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, len(chosen))
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
     if not failed:
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
@@ -459,25 +466,49 @@ def _digest(*paths: Path) -> str:
     return seen.hexdigest()[:16]
 
 
-def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
+class Progress:
+    """Says every few seconds how many models and tables dbt has built, and which it builds.
+
+    Args:
+        models: the names of all.
+    """
+
+    def __init__(self, models: Collection[str], say: Any) -> None:
+        self.say, self.models = say, len(models)
+        self.tables = {name for name in models if f"stg_{name}" in models}
+        self.built: set[str] = set()
+        self.running: dict[str, None] = {}  # in the order in which they started
+        self.told_at = time.monotonic()
+        self.lock = threading.Lock()  # dbt has several threads
+
+    def __call__(self, event: Any) -> None:
+        if event.info.name not in ("NodeStart", "NodeFinished"):
+            return
+        name = event.data.node_info.node_name
+        with self.lock:
+            if event.info.name == "NodeFinished":
+                self.running.pop(name, None)
+                self.built.add(name)
+                return
+            self.running[name] = None
+            if time.monotonic() - self.told_at >= PROGRESS_SECONDS:
+                self.told_at = time.monotonic()
+                self.say(self.line())
+
+    def line(self) -> str:
+        tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
+        return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
+
+
+def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
     """Run dbt in this process and session, and say what failed and why. Returns the number of failed models.
 
     Args:
-        models: how many there are; of these it says now and then how many are done. 0: it does not.
+        models: those that it builds; it says now and then how far it is. Without them it does not.
     """
     from dbt.cli.main import dbtRunner
 
-    numbers, told_at = itertools.count(1), time.monotonic()
-
-    def progress(event: Any) -> None:
-        nonlocal told_at
-        if event.info.name == "NodeFinished":
-            done = next(numbers)  # dbt has several threads
-            if done < models and time.monotonic() - told_at >= PROGRESS_SECONDS:
-                told_at = time.monotonic()
-                say(f"  {done} of {models} done …")
-
-    result = dbtRunner(callbacks=[progress]).invoke([*arguments, *DBT_OPTIONS])
+    result = dbtRunner(callbacks=[Progress(models, say)] if models else []).invoke([*arguments, *DBT_OPTIONS])
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
@@ -496,79 +527,41 @@ def _dbt(arguments: list[str], say: Any, models: int = 0) -> int:
 
 
 def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
-    """The table that ends a run: what each source table had and has."""
-    head = (
-        "source table",
-        "relation",
-        "events",
-        "inserts",
-        "updates",
-        "deletes",
-        "live rows",
-        "rejected",
-        "newest change",
-    )
-    lines = [head]
+    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes."""
+    counted = set()
+    if _has_schema(spark, "monitoring"):
+        counted = {row.tableName for row in spark.sql("show tables in monitoring like '*__event_counts'").collect()}
+    tables = {
+        system: sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
+        for system in systems
+        if f"{system}__event_counts" in counted
+    }
+    tables = {system: of_system for system, of_system in tables.items() if of_system}
+    if not tables:
+        say("No tables yet.")
+        return
+    counts, live = _counts(spark, list(tables)), _live_rows(spark, tables)
+    lines: list[tuple[str, ...]] = []
     notes: list[str] = []
-    unusable: list[str] = []
-    relations = (
-        {row.tableName for row in spark.sql("show tables in monitoring").collect()} if _has_schema(spark, "monitoring") else set()
-    )
-    for system in systems:
-        tables = sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
-        if f"{system}__event_counts" not in relations or not tables:
-            continue
-        counts = {
-            row.source_table: row
-            for row in spark.sql(
-                f"""
-                select source_table,
-                    sum(events) filter (where kind in ('change', 'truncate', 'rejected')) as events,
-                    sum(events) filter (where kind = 'change' and op in ('c', 'r')) as inserts,
-                    sum(events) filter (where kind = 'change' and op = 'u') as updates,
-                    sum(events) filter (where kind = 'change' and op = 'd') as deletes,
-                    sum(events) filter (where kind = 'rejected') as rejected,
-                    sum(events) filter (where kind = 'change_without_model') as without_model,
-                    date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
-                from monitoring.`{system}__event_counts` group by source_table
-                """
-            ).collect()
-        }
-        if counts.get(None) and counts[None].rejected:
-            unusable.append(
-                f"{system}: {counts[None].rejected:,} rejected records are of no table: monitoring.{system}__rejected_events."
-            )
-        if counts.get(None) and counts[None].without_model:
-            unusable.append(
-                f"{system}: {counts[None].without_model:,} changes are of no table that has models; they are in bronze.{system}."
-            )
-        keyed = [table for table in tables if table.table.keys]
-        live = _live_rows(spark, system, keyed)
-        for table in tables:
-            row = counts.get(table.table.name)
-            numbers = [0] * 5 if row is None else [row.events, row.inserts, row.updates, row.deletes, row.rejected]
-            events, inserts, updates, deletes, rejected = (f"{number or 0:,}" for number in numbers)
+    for system, of_system in tables.items():
+        for table in of_system:
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
-            found = live.get(table.relation)
+            found = live.get((system, table.relation))
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
-            newest = row.newest if row is not None and row.newest else "-"
-            lines.append((shown(table.table.name), relation, events, inserts, updates, deletes, rows, rejected, newest))
-    if len(lines) == 1:
-        say("No tables yet.")
-        return
-    widths = [max(len(str(line[column])) for line in lines) for column in range(len(head))]
-    say("")
-    for line in lines:
-        cells = [
-            str(cell).ljust(width) if column in (0, 1, 8) else str(cell).rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        say("  ".join(cells).rstrip())
-    if unusable:
-        say("\n" + "\n".join(unusable))
+            *numbers, newest = _of_table(counts.get((system, table.table.name), []))
+            lines.append((shown(table.table.name), relation, *numbers, rows, newest))
+    say("\n" + "\n".join(_aligned([HEAD, *lines])))
+    if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
+        say("\n" + "\n".join(rejects))
+    unusable = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
+    if any(unusable.values()):
+        say("")
+    for system, number in unusable.items():
+        if number:
+            say(f"{system}: {number:,} changes are of no table that has models; they are in bronze.{system}.")
     if notes:
         say("")
         for note in notes:
@@ -576,21 +569,102 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         say("Values of these rows are not known (docs/operating.md#watching says which).")
 
 
+def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:
+    """System and table → how many records of each kind, operation and reason to reject have landed."""
+    columns = "source_table, kind, op, reject_reason, events, newest_change_at"
+    queries = [f"select '{system}' as system, {columns} from monitoring.`{system}__event_counts`" for system in systems]
+    found: dict[tuple[str, str | None], list[Any]] = {}
+    for row in spark.sql(
+        f"""
+        select system, source_table, kind, op, reject_reason, sum(events) as events,
+            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
+        from ({" union all ".join(queries)}) as counts
+        group by system, source_table, kind, op, reject_reason
+        order by system, source_table nulls last
+        """
+    ).collect():
+        found.setdefault((row.system, row.source_table), []).append(row)
+    return found
+
+
+def _sum(rows: list[Any], kind: str, *ops: str) -> int:
+    return sum(row.events for row in rows if row.kind == kind and (not ops or row.op in ops))
+
+
+def _of_table(rows: list[Any]) -> list[str]:
+    """The cells of a table from `events` to `rejected`, and `newest change`."""
+    numbers = [
+        _sum(rows, "change", "c", "r"),
+        _sum(rows, "change", "u"),
+        _sum(rows, "change", "d"),
+        _sum(rows, "truncate"),
+        _sum(rows, "rejected"),
+    ]
+    events = _sum(rows, "change") + _sum(rows, "truncate") + _sum(rows, "rejected")
+    return [*(f"{number:,}" for number in (events, *numbers)), max((row.newest for row in rows if row.newest), default="-")]
+
+
+def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
+    """The lines of a table: texts on the left of their columns, numbers on the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    texts = {HEAD.index(name) for name in ("source table", "relation", "newest change")}
+    return [
+        "  ".join(
+            cell.ljust(width) if column in texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
+    """How many records of a table were rejected for which reason, and the query that shows them; nothing if none was."""
+    number = _sum(rows, "rejected")
+    if not number:
+        return []
+    of_reason: Counter[str] = Counter()
+    for row in rows:
+        if row.kind == "rejected":
+            of_reason[str(row.reject_reason)] += row.events
+    reasons = sorted(of_reason.items(), key=lambda one: (-one[1], one[0]))
+    records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
+    others = sum(events for _, events in reasons[REASONS_SHOWN:])
+    quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return [
+        f"{system}: {records} of {'no table' if table is None else shown(table)}:",
+        *(f"  {events:,} because of {shown(reason)}" for reason, events in reasons[:REASONS_SHOWN]),
+        *([f"  {others:,} for other reasons"] if others else []),
+        f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}",
+    ]
+
+
 def _has_schema(spark: SparkSession, name: str) -> bool:
     return any(row.namespace == name for row in spark.sql("show namespaces").collect())
 
 
-def _live_rows(spark: SparkSession, system: str, tables: list[Declared]) -> dict[str, Any]:
-    """Relation → its `live_rows`, and how many of them have a value that every event left out (`unknown`)."""
+def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[tuple[str, str], Any]:
+    """System and relation → its `live_rows`, and how many of them have a value that every event left out (`unknown`).
+
+    All tables in one query with one aggregation: each costs. Tables without a live row are not in it.
+    """
     there = {row.tableName for row in spark.sql("show tables in silver").collect()}
     queries = [
-        f"select '{table.relation}' as relation, count(*) as live_rows, "
-        "count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown "
+        f"select '{system}' as system, '{table.relation}' as relation, _cdc_held "
         f"from silver.`{table.model('silver', system)}` where not _cdc_is_deleted"
-        for table in tables
-        if table.model("silver", system) in there
+        for system, of_system in tables.items()
+        for table in of_system
+        if table.table.keys and table.model("silver", system) in there
     ]
-    return {row.relation: row for row in spark.sql(" union all ".join(queries)).collect()} if queries else {}
+    if not queries:
+        return {}
+    found = spark.sql(
+        f"""
+        select system, relation, count(*) as live_rows,
+            count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown
+        from ({" union all ".join(queries)}) as rows group by system, relation
+        """
+    ).collect()
+    return {(row.system, row.relation): row for row in found}
 
 
 def _resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:

@@ -120,11 +120,9 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
     assert dict(re.findall(r"`(\w)` (?:snapshot )?(\w+)", told)) == operations
 
 
-def test_every_connector_has_a_table_in_the_sample_and_a_unit_test_of_its_position(macros: dict[str, Node]) -> None:
+def test_every_connector_of_the_sample_has_a_unit_test_of_its_position() -> None:
     models = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "models" / "staging").rglob("stg_*.sql")}
     connector_of = {name: found[1] for name, text in models.items() if (found := re.search(r"connector = '(\w+)'", text))}
-    names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
-    assert set(connector_of.values()) == names
     tests = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (REPOSITORY / "models" / "unit_tests").glob("*.yml")]
     positions = {
         connector_of[test["model"]]
@@ -132,7 +130,7 @@ def test_every_connector_has_a_table_in_the_sample_and_a_unit_test_of_its_positi
         for test in one["unit_tests"]
         if any("_cdc_position" in row for row in test["expect"]["rows"]) and test["model"] in connector_of
     }
-    assert positions == names
+    assert positions == set(connector_of.values()) > {"mariadb", "postgresql"}
 
 
 def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:

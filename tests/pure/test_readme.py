@@ -1,13 +1,17 @@
 """What the README and the pages beside it claim is there."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import REPOSITORY
+
+from samples import samples
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -18,6 +22,12 @@ CODE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *arguments], cwd=REPOSITORY, capture_output=True, text=True)
+
+
+@functools.cache
+def functions_of(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
@@ -91,8 +101,7 @@ def test_each_guarantee_names_a_test_that_there_is() -> None:
     assert len(rows) >= 10 and {len(row) for row in rows} == {3}
     assert all("](tests/" in cell for cell in cells), cells
     for name, file in re.findall(r"\[`(\w+)`\]\((tests/\w+\.py)\)", table):
-        tree = ast.parse((REPOSITORY / file).read_text(encoding="utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
+        assert name in functions_of(REPOSITORY / file), f"{file}: {name}"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/connectors/README.md", "docs/reliability.md"])
@@ -105,8 +114,7 @@ def test_a_table_of_what_is_shown_names_tests_that_there_are(page: str) -> None:
     labels = [label for label, _, _ in links]
     assert set(re.findall(r"\[(\w+)\](?![\[(])", body)) == set(labels) and len(labels) == len(set(labels))
     for _, file, name in links:
-        tree = ast.parse((path.parent / file).read_text(encoding="utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}: {name}"
+        assert name in functions_of((path.parent / file).resolve()), f"{file}: {name}"
 
 
 def test_the_table_of_connectors_has_every_page() -> None:
@@ -137,14 +145,34 @@ def test_the_models_shown_are_those_of_the_repository() -> None:
         assert text == (REPOSITORY / path).read_text(encoding="utf-8"), path
 
 
-def test_the_numbers_of_the_sample_are_those_of_the_repository() -> None:
+def test_the_numbers_of_the_sample_are_those_of_the_repository(project: Path) -> None:
+    from scripts.run import DEMO
+
     models = list((REPOSITORY / "models").rglob("*.sql"))
 
     assert f"Building {len(models)} models …" in README
-    assert f"(some of the {len([path for path in models if path.parts[-3] == 'silver'])} tables)" in README
-    for system in ("shop", "billing"):
-        events = (REPOSITORY / "tests" / "events" / f"{system}.jsonl").read_bytes().count(b"\n")
+    assert len([path for path in models if path.parts[-3] == "silver"]) <= 24  # a person reads the table that ends the demo
+    for system in DEMO:
+        events = (REPOSITORY / "samples" / f"{system}.jsonl").read_bytes().count(b"\n")
         assert f"{system}: {events} new records in 1 file(s)" in README
+    told = README.split("Take one that no sample has: ")[1].split(" have models already")[0]
+    assert re.findall("`(\\w+)`", told) == list(DEMO)
+
+
+def test_each_table_of_the_sample_is_in_the_readme_and_said_what_it_shows() -> None:
+    """The table that the demo prints is compared with the README's by `make test`."""
+    page = (REPOSITORY / "samples" / "README.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| `[^|]+` \| `([^|]+)` \|", page, re.MULTILINE)
+    live = {f"{path.parts[-2]}.{path.stem.split('__', 1)[1]}" for path in (REPOSITORY / "models" / "live").rglob("*.sql")}
+    printed = re.findall(r"^\S.*?  +(\w+\.\w+)  +\d", README.split("```\nmake run\n```")[1].split("```")[1], re.MULTILINE)
+
+    assert {name for name in described if not name.startswith("silver.")} == live
+    assert printed == described
+
+
+def test_the_samples_are_cut_from_the_events_of_the_tests() -> None:
+    found = {path.stem: path.read_bytes() for path in (REPOSITORY / "samples").glob("*.jsonl")}
+    assert found == samples()
 
 
 def test_the_settings_named_are_read() -> None:
@@ -157,3 +185,35 @@ def test_the_settings_named_are_read() -> None:
     assert len(names) >= 4
     for name in names:
         assert re.search(rf"['\"]{name}['\"]", read), name
+
+
+def test_what_a_run_says_of_rejected_records(project: Path) -> None:
+    """Reasons with their numbers, the most frequent first, and the query; names may hold anything."""
+    from scripts.run import REASONS_SHOWN, _of_table, _rejects
+
+    def counted(kind: str, op: str, events: int, reason: str | None = None, newest: str | None = None) -> SimpleNamespace:
+        return SimpleNamespace(kind=kind, op=op, events=events, reject_reason=reason, newest=newest)
+
+    rows = [
+        counted("change", "c", 1200, newest="2026-03-04 05:01:15"),
+        counted("truncate", "t", 2, newest="2026-03-05 00:00:00"),
+        counted("rejected", "u", 1, "no_key"),
+        counted("rejected", "c", 2, "no_position"),
+        counted("rejected", "u", 1, "no_position"),
+        counted("tombstone", "", 9),
+    ]
+    assert _of_table(rows) == ["1,206", "1,200", "0", "0", "2", "4", "2026-03-05 00:00:00"]
+    assert _of_table([]) == ["0"] * 6 + ["-"]
+    assert _rejects("shop", "a'b\\c\x1b[2J", rows) == [
+        "shop: 4 records were rejected of a'b\\c\\x1b[2J:",
+        "  3 because of no_position",
+        "  1 because of no_key",
+        "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table = 'a\\'b\\\\c\x1b[2J'",
+    ]
+    assert _rejects("shop", "orders", rows[:2]) == []
+    many = [counted("rejected", "c", 1, f"reason {number}") for number in range(REASONS_SHOWN + 3)]
+    assert _rejects("shop", None, many)[0] == "shop: 8 records were rejected of no table:"
+    assert _rejects("shop", None, many)[-2:] == [
+        "  3 for other reasons",
+        "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table is null",
+    ]

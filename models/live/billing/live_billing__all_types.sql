@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'all_types') }}
-
-{{ debezium_live(silver = ref('billing__all_types')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'billing__invoices') }}
-
-{{ debezium_live(silver = ref('billing__billing__invoices')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'debezium_signal') }}
-
-{{ debezium_live(silver = ref('billing__debezium_signal')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'dunning') }}
-
-{{ debezium_live(silver = ref('billing__dunning')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'invoice_lines') }}
-
-{{ debezium_live(silver = ref('billing__invoice_lines')) }}

@@ -1,0 +1,3 @@
+{{ config(schema = 'billing', alias = 'invoices') }}
+
+{{ debezium_live(silver = ref('billing__invoices')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'meter_swaps') }}
-
-{{ debezium_live(silver = ref('billing__meter_swaps')) }}

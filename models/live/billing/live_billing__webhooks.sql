@@ -1,3 +1,0 @@
-{{ config(schema = 'billing', alias = 'webhooks') }}
-
-{{ debezium_live(silver = ref('billing__webhooks')) }}

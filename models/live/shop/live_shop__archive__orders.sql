@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'archive__orders') }}
-
-{{ debezium_live(silver = ref('shop__archive__orders')) }}

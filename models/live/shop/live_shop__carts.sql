@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'carts') }}
-
-{{ debezium_live(silver = ref('shop__carts')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'certificates') }}
-
-{{ debezium_live(silver = ref('shop__certificates')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'coupons') }}
-
-{{ debezium_live(silver = ref('shop__coupons')) }}

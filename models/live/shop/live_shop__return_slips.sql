@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'return_slips') }}
-
-{{ debezium_live(silver = ref('shop__return_slips')) }}

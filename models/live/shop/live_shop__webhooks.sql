@@ -1,3 +1,0 @@
-{{ config(schema = 'shop', alias = 'webhooks') }}
-
-{{ debezium_live(silver = ref('shop__webhooks')) }}

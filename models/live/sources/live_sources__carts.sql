@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'carts') }}
-
-{{ debezium_live(silver = ref('sources__carts')) }}

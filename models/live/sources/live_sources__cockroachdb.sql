@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'cockroachdb') }}
-
-{{ debezium_live(silver = ref('sources__cockroachdb')) }}

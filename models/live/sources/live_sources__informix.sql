@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'informix') }}
-
-{{ debezium_live(silver = ref('sources__informix')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'lines') }}
-
-{{ debezium_live(silver = ref('sources__lines')) }}

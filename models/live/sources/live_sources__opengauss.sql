@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'opengauss') }}
-
-{{ debezium_live(silver = ref('sources__opengauss')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'pgoutput') }}
-
-{{ debezium_live(silver = ref('sources__pgoutput')) }}

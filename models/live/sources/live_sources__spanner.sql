@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'spanner') }}
-
-{{ debezium_live(silver = ref('sources__spanner')) }}

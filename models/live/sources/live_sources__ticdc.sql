@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'ticdc') }}
-
-{{ debezium_live(silver = ref('sources__ticdc')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'vitess') }}
-
-{{ debezium_live(silver = ref('sources__vitess')) }}

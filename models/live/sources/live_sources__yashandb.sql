@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'yashandb') }}
-
-{{ debezium_live(silver = ref('sources__yashandb')) }}

@@ -1,3 +1,0 @@
-{{ config(schema = 'sources', alias = 'yugabytedb') }}
-
-{{ debezium_live(silver = ref('sources__yugabytedb')) }}

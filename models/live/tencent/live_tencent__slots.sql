@@ -1,3 +1,0 @@
-{{ config(schema = 'tencent', alias = 'slots') }}
-
-{{ debezium_live(silver = ref('tencent__slots')) }}

@@ -1,1 +1,0 @@
-{{ debezium_ddl_history(events = source('bronze', 'sources')) }}

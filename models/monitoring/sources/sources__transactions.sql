@@ -1,1 +1,0 @@
-{{ debezium_transactions(events = source('bronze', 'sources')) }}

@@ -1,8 +1,0 @@
-{{ debezium_latest(
-    changes = ref('stg_billing__dunning'),
-    keys = ['account_no'],
-    columns = [
-        'account_no',
-        'level',
-    ],
-) }}

@@ -1,8 +1,0 @@
-{{ debezium_latest(
-    changes = ref('stg_billing__meter_swaps'),
-    keys = ['Swap.No'],
-    columns = [
-        'Swap.No',
-        'Reason',
-    ],
-) }}

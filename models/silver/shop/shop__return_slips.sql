@@ -1,8 +1,0 @@
-{{ debezium_latest(
-    changes = ref('stg_shop__return_slips'),
-    keys = ['Slip.No'],
-    columns = [
-        'Slip.No',
-        'Reason',
-    ],
-) }}

@@ -1,8 +1,0 @@
-{{ debezium_latest(
-    changes = ref('stg_sources__opengauss'),
-    keys = ['id'],
-    columns = [
-        'id',
-        'note',
-    ],
-) }}

@@ -1,8 +1,0 @@
-{{ debezium_latest(
-    changes = ref('stg_tencent__drivers'),
-    keys = ['badge'],
-    columns = [
-        'badge',
-        'name',
-    ],
-) }}
