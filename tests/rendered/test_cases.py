@@ -45,6 +45,12 @@ def check(workbench: Any, case: dict[str, Any]) -> None:
             types = {column: kind for column, kind in workbench.dtypes(name).items() if not column.startswith("_cdc_")}
             assert types == expected["types"], relation
         assert in_order(of_source(workbench.plain_rows(name))) == in_order(expected["rows"]), relation
+    for relation, changes in case.get("changes", {}).items():
+        told = workbench.sql(f"select _cdc_event_id, _cdc_kind, _cdc_position from staging.stg_{system}__{relation} order by 1")
+        assert [[short(workbench, event), *others] for event, *others in told] == changes, relation
+    if "counts" in case:
+        counts = "select source_table, kind, sum(events) from monitoring.{}__event_counts group by 1, 2 order by 1, 2"
+        assert [list(row) for row in workbench.sql(counts.format(system))] == case["counts"]
     rejected = [[short(workbench, event), reason] for event, reason in workbench.rejected(system)]
     assert rejected == case.get("rejected", [])
 
