@@ -919,10 +919,11 @@ def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new
     if name in taken or new_names.count(name) > 1:
         whose = "a model of the system" if name in SYSTEM_MODELS else "another table"
         name = "__".join(safe_name(part) for part in table.identity)
-        done.notes.append(f"{table.name}: {whose} has that name too; the relation is {name}")
     number, free = 2, name
     while free in taken:
         free, number = f"{name}_{number}", number + 1
+    if free != safe_name(table.identity[-1]):
+        done.notes.append(f"{table.name}: {whose} has that name too; the relation is {free}")
     return free
 
 

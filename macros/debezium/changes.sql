@@ -187,7 +187,7 @@ from ({{ judged }}) as judged
 {% macro _epoch(epochs) -%}
     {%- if not epochs -%} '0000' {%- else -%}
     case
-        {%- for declared in epochs | sort(attribute='epoch', reverse=true) %}
+        {%- for declared in epochs | sort(attribute='epoch', reverse=true, case_sensitive=true) %}
         when topic = {{ literal(declared.topic) }}
             {%- if declared.partition is defined %} and partition = {{ declared.partition | int }}{% endif %}
             {%- if declared.from_offset is defined %} and offset >= {{ declared.from_offset | int }}{% endif %}
