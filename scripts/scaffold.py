@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 import yaml
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,6 +30,7 @@ from scripts.loader import BRONZE_COLUMNS
 from scripts.schema import (
     ARRAY,
     DOCUMENT,
+    RESERVED,
     SHARD,
     TableSeen,
     columns_of_values,
@@ -117,6 +119,7 @@ def scaffold(
     known = declared_tables(system, models)
     for one in known.values():
         _follow_text(system, one, models)
+        _mend_names(spark, system, one, models, done)
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     if connector:
@@ -179,6 +182,7 @@ def scaffold(
         elif declared is None:
             table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
+            renamed = table.rename_reserved()
             new = Declared(relation, table)
             if others := _files_of_others(system, new, models):
                 done.refused |= table.topics
@@ -189,6 +193,7 @@ def scaffold(
             if not wanted[table.identity]:
                 _check_built_by_others(spark, system, new)
             _describe_new(table, done)
+            done.notes += renamed
             known[table.identity] = new
             _write(system, new, models, done)
         else:
@@ -288,8 +293,8 @@ def _ddl_up_to(
 
 def _declared_columns(system: str, declared: "Declared", models: Path) -> dict[str, str]:
     """The columns of a table as its staging model has them, which somebody may have edited."""
-    columns: dict[str, str] = _argument(system, declared, models, "columns", dict) or declared.table.columns
-    return columns
+    columns: dict[str, str] = _argument(system, declared, models, "columns", dict)
+    return dict(zip(declared.table.in_events(columns), columns.values(), strict=True)) or declared.table.columns
 
 
 def _told_of_type(table: str, name: str, known: str, kind: str) -> str:
@@ -314,7 +319,7 @@ def _check_built_by_others(spark: SparkSession, system: str, new: "Declared") ->
     if not spark.catalog.tableExists(f"silver.`{silver}`"):
         return
     stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
-    if stored != digest_of_keys(new.table.keys):
+    if stored != digest_of_keys(new.table.kept(new.table.keys)):
         raise LakehouseError(
             f"system {system}, table {new.table.name}: silver.{silver} is there and was built under another key than its messages "
             "tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is identified: "
@@ -498,14 +503,15 @@ def _declared(system: str, path: Path, model: str) -> Declared | None:
                 meta["connector"],
                 tuple(meta["table"]),
                 set(meta["topics"]),
-                meta["columns"],
-                meta["keys"],
-                meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
-                "declared",
-                set(meta.get("servers", [])),
-                set(meta.get("source_tables", [])),
+                types_from="declared",
+                servers=set(meta.get("servers", [])),
+                source_tables=set(meta.get("source_tables", [])),
                 misread=_misread(meta.get("misread") or {}, path),
+                renamed=meta.get("renamed", {}),
             )
+            table.columns = dict(zip(table.in_events(meta["columns"]), meta["columns"].values(), strict=True))
+            table.keys = table.in_events(meta["keys"])
+            table.message_keys = meta.get("message_keys") or ([table.keys] if table.keys else [])
             return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
     return None
 
@@ -928,7 +934,7 @@ def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new
 
 
 def _describe_new(table: TableSeen, done: Scaffolded) -> None:
-    key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
+    key = ", ".join(table.kept(table.keys)) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
     _tell_doubts(table, list(table.columns), done)
 
@@ -978,8 +984,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         told = _key_argument(table.name, other_keys[0])
         done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
-    as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
-    before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
+    before = replace(declared, table=replace(table, renamed=dict(table.renamed)))
     if keys != table.keys and not is_untouched(system, before, models):
         files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
         and_a_table = (
@@ -987,7 +992,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         )
         raise LakehouseError(
             f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited by hand. "
-            f"Write keys = {keys!r} there, in {' and '.join(files)}, and run again with the same arguments.{and_a_table}"
+            f"Write keys = {table.kept(keys)!r} there, in {' and '.join(files)}, and run again with the same arguments."
+            f"{and_a_table}"
         )
     is_accepted = keys == table.keys and accepted != table.message_keys
     if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
@@ -1009,6 +1015,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
+    done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
 
@@ -1035,6 +1042,18 @@ def _follow_text(system: str, declared: Declared, models: Path) -> None:
         if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
             declared.table.topics |= set(topics)
             _write_properties(system, declared, models)
+
+
+def _mend_names(spark: SparkSession, system: str, declared: Declared, models: Path, done: Scaffolded) -> None:
+    """Rename columns of a table that an older version declared, and perhaps built, under names by which it cannot be read."""
+    table = declared.table
+    if not RESERVED & {name.lower() for name in table.kept(table.columns)} or not is_untouched(system, declared, models):
+        return
+    done.notes += table.rename_reserved()
+    for kept, name in table.renamed.items():
+        with suppress(AnalysisException):  # where no such table or column was built
+            spark.sql(f"alter table silver.`{declared.model('silver', system)}` rename column `{name}` to `{kept}`")
+    _write(system, declared, models, done)
 
 
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:
@@ -1104,10 +1123,14 @@ def render(system: str, declared: Declared) -> dict[str, str]:
     """The files of a table below `models/`: path → text."""
     table = declared.table
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
-    names = "\n".join(f"        {_text(name)}," for name in table.columns)
-    types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in table.columns.items())
+    columns, keys = dict(zip(table.kept(table.columns), table.columns.values(), strict=True)), table.kept(table.keys)
+    names = "\n".join(f"        {_text(name)}," for name in columns)
+    types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in columns.items())
     events = f"ref('{system}__events')" if declared.routed else f"source('bronze', '{system}')"
     further = ("    routed = true,\n" if declared.routed else "") + _epochs(declared)
+    if table.renamed:
+        named = "".join(f"        {_text(name)}: {_text(in_events)},\n" for name, in_events in table.renamed.items())
+        further += f"    renamed = {{\n{named}    }},\n"
     files = {
         f"staging/{system}/{staging}.sql": (
             "{{ debezium_changes(\n"
@@ -1115,7 +1138,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
             f"    topics = {_list(sorted(table.topics))},\n"
             f"    connector = {_text(table.connector)},\n"
             f"    table = {_list(table.identity)},\n"
-            f"    keys = {_list(table.keys)},\n"
+            f"    keys = {_list(keys)},\n"
             f"    columns = {{\n{types}\n    }},\n{further}) }}}}\n"
         )
     }
@@ -1123,7 +1146,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         files[f"silver/{system}/{silver}.sql"] = (
             "{{ debezium_latest(\n"
             f"    changes = ref('{staging}'),\n"
-            f"    keys = {_list(table.keys)},\n"
+            f"    keys = {_list(keys)},\n"
             f"    columns = [\n{names}\n    ],\n"
             ") }}\n"
         )
@@ -1162,7 +1185,11 @@ def _properties(system: str, declared: Declared) -> str:
     order = f"Ordered by {connector['order_by']} (`{table.connector}`, {connector['source']})."
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)
-    columns = [{"name": name, "description": f"`{kind}` in the events.", "quote": True} for name, kind in table.columns.items()]
+    keys = table.kept(table.keys)
+    columns = [
+        {"name": name, "description": f"`{kind}` in the events{_named(name, in_events)}.", "quote": True}
+        for name, in_events, kind in zip(table.kept(table.columns), table.columns, table.columns.values(), strict=True)
+    ]
     metadata = [
         {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
         for name in (
@@ -1186,9 +1213,11 @@ def _properties(system: str, declared: Declared) -> str:
         "connector": table.connector,
         "table": list(table.identity),
         "topics": sorted(table.topics),
-        "keys": list(table.keys),
-        "columns": dict(table.columns),
+        "keys": list(keys),
+        "columns": dict(zip(table.kept(table.columns), table.columns.values(), strict=True)),
     }
+    if table.renamed:
+        meta["renamed"] = dict(table.renamed)
     if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
         meta["message_keys"] = [list(key) for key in table.message_keys]
     if table.servers:
@@ -1229,12 +1258,12 @@ def _properties(system: str, declared: Declared) -> str:
     if table.keys:
         silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included. {order}"
         silver_model["data_tests"] = [
-            {"unique_key": {"arguments": {"columns": list(table.keys)}}},
-            {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
+            {"unique_key": {"arguments": {"columns": list(keys)}}},
+            {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(keys)}}},
             no_log_reset,
         ]
         if connector["snapshot_has_one_position"] == "true" and not table.shard:  # shards have a snapshot each
-            arguments = {"changes": f"ref('{staging}')", "keys": list(table.keys)}
+            arguments = {"changes": f"ref('{staging}')", "keys": list(keys)}
             silver_model["data_tests"].append({"no_row_missed_by_snapshot": {"arguments": arguments}})
         models.append(
             {
@@ -1249,6 +1278,10 @@ def _properties(system: str, declared: Declared) -> str:
         )
         silver_model["data_tests"] = [no_log_reset]
     return _yaml({"version": 2, "models": models})
+
+
+def _named(name: str, in_events: str) -> str:
+    return "" if name == in_events else f", where it is named `{_plain(in_events)}`"
 
 
 # The models of a system as a whole: name → its description, with the system to be filled in, and its columns.
