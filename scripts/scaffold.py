@@ -1,7 +1,7 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
 What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand
-since are never written over; YAML, and the models of the system as a whole, are generated anew.
+since are never written over, and of YAML only what is generated otherwise now; those of the system as a whole are generated anew.
 """
 
 import ast
@@ -41,6 +41,7 @@ from scripts.schema import (
     wider_type,
 )
 from scripts.spark import PROJECT, read_yaml
+from scripts.written_yaml import LOADER, dump, updated
 
 SAMPLE_ROWS = 5000
 DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
@@ -496,24 +497,46 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 def _declared(system: str, path: Path, model: str) -> Declared | None:
-    for described in read_yaml(path)["models"]:
+    """The table that a file of YAML declares; None of a file that declares none.
+
+    Raises:
+        LakehouseError: somebody wrote what is no YAML, or no declaration.
+    """
+    try:
+        return _declared_in(read_yaml(path), path, model.removeprefix(f"{system}__"))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        is_yaml = not isinstance(error, yaml.YAMLError | UnicodeDecodeError)
+        problem = "its meta.debezium is not of the form that make run writes" if is_yaml else "it is no YAML"
+        raise LakehouseError(f"{path}: {problem} ({' '.join(str(error).split())}). Correct it, and run again.") from error
+
+
+def _declared_in(content: Any, path: Path, relation: str) -> Declared | None:
+    _, meta = _holder(content)
+    if not meta:
+        return None
+    table = TableSeen(
+        meta["connector"],
+        tuple(meta["table"]),
+        set(meta["topics"]),
+        types_from="declared",
+        servers=set(meta.get("servers", [])),
+        source_tables=set(meta.get("source_tables", [])),
+        misread=_misread(meta.get("misread") or {}, path),
+        renamed=meta.get("renamed", {}),
+    )
+    table.columns = dict(zip(table.in_events(meta["columns"]), meta["columns"].values(), strict=True))
+    table.keys = table.in_events(meta["keys"])
+    table.message_keys = meta.get("message_keys") or ([table.keys] if table.keys else [])
+    return Declared(relation, table, meta.get("routed", False), meta.get("epochs", []))
+
+
+def _holder(content: Any) -> tuple[str, dict[str, Any]]:
+    """The model of a file of YAML whose `meta` declares a table, and what it says; nothing if there is none."""
+    for described in (content or {}).get("models") or []:
         meta = ((described.get("config") or {}).get("meta") or {}).get("debezium")
         if meta:
-            table = TableSeen(
-                meta["connector"],
-                tuple(meta["table"]),
-                set(meta["topics"]),
-                types_from="declared",
-                servers=set(meta.get("servers", [])),
-                source_tables=set(meta.get("source_tables", [])),
-                misread=_misread(meta.get("misread") or {}, path),
-                renamed=meta.get("renamed", {}),
-            )
-            table.columns = dict(zip(table.in_events(meta["columns"]), meta["columns"].values(), strict=True))
-            table.keys = table.in_events(meta["keys"])
-            table.message_keys = meta.get("message_keys") or ([table.keys] if table.keys else [])
-            return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
-    return None
+            return described["name"], meta
+    return "", {}
 
 
 def _misread(told: Any, path: Path) -> dict[str, list[str]]:
@@ -1036,12 +1059,10 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
 
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
     """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
-    topics = _argument(system, declared, models, "topics", list)
-    if set(topics) > declared.table.topics:
-        name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
-        if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
-            declared.table.topics |= set(topics)
-            _write_properties(system, declared, models)
+    topics = set(_argument(system, declared, models, "topics", list))
+    if topics > declared.table.topics:
+        declared.table.topics = topics
+        _write_properties(system, declared, models)
 
 
 def _mend_names(spark: SparkSession, system: str, declared: Declared, models: Path, done: Scaffolded) -> None:
@@ -1079,7 +1100,7 @@ def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> N
     files = render(system, declared)
     properties = next(name for name in files if name.endswith(".yml"))
     intended = models / f"{properties}{INTENDED}"
-    _put(intended, files.pop(properties))
+    _put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
     for name, text in files.items():
         _put(models / name, text)
         done.written.append(Path(name).stem)
@@ -1108,7 +1129,40 @@ def _finish(system: str, models: Path, done: Scaffolded) -> None:
 def _write_properties(system: str, declared: Declared, models: Path) -> None:
     for name, text in render(system, declared).items():
         if name.endswith(".yml"):
-            _put(models / name, text)
+            _put(models / name, _with_edits(system, declared, models / name, text))
+
+
+def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
+    """Generated YAML of a table, with all that a person wrote in the file that is there.
+
+    Raises:
+        LakehouseError: what is generated has no place in it.
+    """
+    if not path.exists():
+        return text
+    there, known = path.read_bytes().decode("utf-8"), _declared(system, path, path.stem)
+    before = _properties(system, known) if known else text
+    if there in (before, text):
+        return text
+    holder, _ = _holder(read_yaml(path))
+    then, now = (_declared_by(holder, yaml.load(generated, Loader=LOADER)) for generated in (before, text))
+    if not known:  # somebody took the declaration out: it is new again, and all else is as it was
+        del then["models"][0]["config"]
+    result = updated(there, then, now, str(path))
+    found = _declared_in(yaml.load(result, Loader=LOADER), path, declared.relation)
+    if found is None or render(system, found) != render(system, declared):
+        raise LakehouseError(f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again.")
+    return result
+
+
+def _declared_by(holder: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Generated YAML whose declaration stands with the model that has it in the file, wherever somebody has put it."""
+    staging, *others = content["models"]
+    if holder and holder != staging["name"]:
+        known = next((model for model in others if model["name"] == holder), {"name": holder})
+        known["config"] = staging.pop("config")
+        content["models"] += [] if known in others else [known]
+    return content
 
 
 def _put(path: Path, text: str) -> None:
@@ -1277,7 +1331,7 @@ def _properties(system: str, declared: Declared) -> str:
             f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows. {order}"
         )
         silver_model["data_tests"] = [no_log_reset]
-    return _yaml({"version": 2, "models": models})
+    return dump({"version": 2, "models": models})
 
 
 def _named(name: str, in_events: str) -> str:
@@ -1393,32 +1447,52 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
-        f"bronze/{system}.yml": _yaml(source),
+        f"bronze/{system}.yml": dump(source),
         f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
         f"monitoring/{system}/{rejected}.sql": config + call.format(macro="debezium_rejected_events", system=system, tables=tables),
         f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
-        f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
+        f"monitoring/{system}/{system}__monitoring.yml": dump(properties),
     }
     events = f"staging/{system}/{system}__events"
     routed = [declared.table for declared in known.values() if declared.routed]
     if routed:
         files |= _events_model(system, events, routed)
     else:
-        for suffix in (".sql", ".yml"):
-            (models / (events + suffix)).unlink(missing_ok=True)
+        (models / f"{events}.sql").unlink(missing_ok=True)
+        if _says(models / f"{events}.yml", _events_properties(system)):
+            (models / f"{events}.yml").unlink()
     for name, text in files.items():
         path = models / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        # The YAML of a system as a whole says the same for ever: if the file says something else, somebody edited it.
+        if not (path.exists() if path.suffix == ".yml" else _says(path, text)):
             _put(path, text)
             if path.suffix == ".sql":
                 done.written.append(path.stem)
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
 
 
 def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, str]:
     """The files of the model that the staging models of tables with shared topics read."""
     topics = sorted(set[str]().union(*(table.topics for table in routed)))
     materialized = "materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg'"
+    return {
+        f"{path}.sql": (
+            f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
+            "{{ debezium_events(\n"
+            f"    events = source('bronze', '{system}'),\n"
+            f"    topics = {_list(topics)},\n"
+            f"    connector = {_text(min(table.connector for table in routed))},\n"
+            ") }}\n"
+        ),
+        f"{path}.yml": _events_properties(system),
+    }
+
+
+def _events_properties(system: str) -> str:
     columns = {
         **{name: told for name, told in _bronze_columns().items() if name != "error"},
         "source_table": "The table that the record names, as a JSON array of names; NULL where it names none.",
@@ -1430,35 +1504,7 @@ def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, 
         "description": f"The records of the topics of system `{system}` that carry several tables, each with its table.",
         "columns": _described(columns),
     }
-    return {
-        f"{path}.sql": (
-            f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
-            "{{ debezium_events(\n"
-            f"    events = source('bronze', '{system}'),\n"
-            f"    topics = {_list(topics)},\n"
-            f"    connector = {_text(min(table.connector for table in routed))},\n"
-            ") }}\n"
-        ),
-        f"{path}.yml": _yaml({"version": 2, "models": [properties]}),
-    }
-
-
-class _Yaml(yaml.SafeDumper):
-    """YAML without anchors: a list that stands twice is written twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """PyYAML would fold U+0085 as a line break that it reads back as a space; in double quotes it stands as an escape."""
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if "\x85" in data else None)
-
-
-_Yaml.add_representer(str, _Yaml.represent_str)
-
-
-def _yaml(content: dict[str, Any]) -> str:
-    return yaml.dump(content, Dumper=_Yaml, sort_keys=False, allow_unicode=True, width=110)
+    return dump({"version": 2, "models": [properties]})
 
 
 def _plain(name: str) -> str:
