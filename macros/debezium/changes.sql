@@ -853,7 +853,8 @@ from ({{ judged }}) as judged
         {%- if name | lower in reserved_columns() -%}
             {%- do problems.append(
                 "a column is named '" ~ name ~ "', which Iceberg keeps for its metadata: the table could not be read. "
-                ~ "Name it '" ~ name ~ "_source' in columns and keys, and say renamed = {'" ~ name ~ "_source': '" ~ name ~ "'}"
+                ~ "Name it '" ~ name ~ "_source' in columns and keys, and say "
+                ~ "renamed = {'" ~ name ~ "_source': '" ~ name ~ "'}"
             ) -%}
         {%- endif -%}
         {%- if name | lower in seen -%}
@@ -862,7 +863,7 @@ from ({{ judged }}) as judged
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
     {%- for name in renamed if name not in columns -%}
-        {%- do problems.append("renamed has '" ~ name ~ "', which is none of the columns (" ~ columns | join(', ') ~ ")") -%}
+        {%- do problems.append("renamed has '" ~ name ~ "', which is none of the columns: " ~ columns | join(', ')) -%}
     {%- endfor -%}
     {%- if _in_events(keys, columns, renamed)[1] | length < columns | length -%}
         {%- do problems.append('renamed is ' ~ renamed ~ ', by which two columns have one name in the events') -%}

@@ -26,7 +26,8 @@
     {%- for row in run_query(_without_redeliveries(bounds, below, key_hashes)).rows -%}
         {%- set first, last, count = row[1] | int, row[2] | int, row[3] | int -%}
         {%- set known = resets.get(row[0], [first, last, 0]) -%}
-        {%- set first, last = [known[0], first] | min(case_sensitive=true), [known[1], last] | max(case_sensitive=true) -%}
+        {%- set first = [known[0], first] | min(case_sensitive=true) -%}
+        {%- set last = [known[1], last] | max(case_sensitive=true) -%}
         {%- do resets.update({row[0]: [first, last, known[2] + count]}) -%}
     {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
