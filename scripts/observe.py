@@ -1,10 +1,12 @@
 """What the scaffold asks of the records that a system has landed: the one place where it reads them with Spark."""
 
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -134,6 +136,11 @@ class Bronze:
         if not self._spark.catalog.tableExists(f"silver.`{silver}`"):
             return None
         return str(self._spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value)
+
+    def rename_stored(self, silver: str, column: str, name: str) -> None:
+        """Rename a column of a silver table, if there is such a table and column."""
+        with suppress(AnalysisException):
+            self._spark.sql(f"alter table silver.`{silver}` rename column `{column}` to `{name}`")
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:

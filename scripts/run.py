@@ -449,7 +449,7 @@ def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list
         silver = declared.model("silver", system)
         if silver in models and silver in there:
             stored = spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value
-            if stored != digest_of_keys(declared.table.keys):
+            if stored != digest_of_keys(declared.table.kept(declared.table.keys)):
                 found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     return found
 

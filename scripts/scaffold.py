@@ -1,7 +1,7 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
 What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand
-since are never written over; YAML, and the models of the system as a whole, are generated anew.
+since are never written over, and of YAML only what is generated otherwise now; those of the system as a whole are generated anew.
 """
 
 import ast
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from scripts.observe import Bronze
 from scripts.schema import (
     ARRAY,
     DOCUMENT,
+    RESERVED,
     SHARD,
     TableSeen,
     columns_of_values,
@@ -37,6 +38,7 @@ from scripts.schema import (
     wider_type,
 )
 from scripts.spark import PROJECT, read_yaml
+from scripts.written_yaml import LOADER, dump, updated
 
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
@@ -113,6 +115,7 @@ def scaffold(
     known = declared_tables(system, models)
     for one in known.values():
         _follow_text(system, one, models)
+        _mend_names(bronze, one, models, done)
     used = set[str]()
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     if connector:
@@ -175,6 +178,7 @@ def scaffold(
         elif declared is None:
             table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
+            renamed = table.rename_reserved()
             new = Declared(relation, table)
             if others := _files_of_others(system, new, models):
                 done.refused |= table.topics
@@ -185,6 +189,7 @@ def scaffold(
             if not wanted[table.identity]:
                 _check_built_by_others(bronze, new)
             _describe_new(table, done)
+            done.notes += renamed
             known[table.identity] = new
             _write(system, new, models, done)
         else:
@@ -280,8 +285,8 @@ def _ddl_up_to(
 
 def _declared_columns(system: str, declared: "Declared", models: Path) -> dict[str, str]:
     """The columns of a table as its staging model has them, which somebody may have edited."""
-    columns: dict[str, str] = _argument(system, declared, models, "columns", dict) or declared.table.columns
-    return columns
+    columns: dict[str, str] = _argument(system, declared, models, "columns", dict)
+    return dict(zip(declared.table.in_events(columns), columns.values(), strict=True)) or declared.table.columns
 
 
 def _told_of_type(table: str, name: str, known: str, kind: str) -> str:
@@ -304,7 +309,7 @@ def _check_built_by_others(bronze: Bronze, new: "Declared") -> None:
     """Raise a `LakehouseError` where a table without models was built under another key: its models are not here."""
     silver = new.model("silver", bronze.system)
     stored = bronze.stored_keys(silver)
-    if stored is not None and stored != digest_of_keys(new.table.keys):
+    if stored is not None and stored != digest_of_keys(new.table.kept(new.table.keys)):
         raise LakehouseError(
             f"system {bronze.system}, table {new.table.name}: silver.{silver} is there and was built under another key than its "
             "messages tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is "
@@ -464,23 +469,46 @@ def declared_tables(system: str, models: Path) -> dict[tuple[str, ...], Declared
 
 
 def _declared(system: str, path: Path, model: str) -> Declared | None:
-    for described in read_yaml(path)["models"]:
+    """The table that a file of YAML declares; None of a file that declares none.
+
+    Raises:
+        LakehouseError: somebody wrote what is no YAML, or no declaration.
+    """
+    try:
+        return _declared_in(read_yaml(path), path, model.removeprefix(f"{system}__"))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        is_yaml = not isinstance(error, yaml.YAMLError | UnicodeDecodeError)
+        problem = "its meta.debezium is not of the form that make run writes" if is_yaml else "it is no YAML"
+        raise LakehouseError(f"{path}: {problem} ({' '.join(str(error).split())}). Correct it, and run again.") from error
+
+
+def _declared_in(content: Any, path: Path, relation: str) -> Declared | None:
+    _, meta = _holder(content)
+    if not meta:
+        return None
+    table = TableSeen(
+        meta["connector"],
+        tuple(meta["table"]),
+        set(meta["topics"]),
+        types_from="declared",
+        servers=set(meta.get("servers", [])),
+        source_tables=set(meta.get("source_tables", [])),
+        misread=_misread(meta.get("misread") or {}, path),
+        renamed=meta.get("renamed", {}),
+    )
+    table.columns = dict(zip(table.in_events(meta["columns"]), meta["columns"].values(), strict=True))
+    table.keys = table.in_events(meta["keys"])
+    table.message_keys = meta.get("message_keys") or ([table.keys] if table.keys else [])
+    return Declared(relation, table, meta.get("routed", False), meta.get("epochs", []))
+
+
+def _holder(content: Any) -> tuple[str, dict[str, Any]]:
+    """The model of a file of YAML whose `meta` declares a table, and what it says; nothing if there is none."""
+    for described in (content or {}).get("models") or []:
         meta = ((described.get("config") or {}).get("meta") or {}).get("debezium")
         if meta:
-            table = TableSeen(
-                meta["connector"],
-                tuple(meta["table"]),
-                set(meta["topics"]),
-                meta["columns"],
-                meta["keys"],
-                meta.get("message_keys") or ([meta["keys"]] if meta["keys"] else []),
-                "declared",
-                set(meta.get("servers", [])),
-                set(meta.get("source_tables", [])),
-                misread=_misread(meta.get("misread") or {}, path),
-            )
-            return Declared(model.removeprefix(f"{system}__"), table, meta.get("routed", False), meta.get("epochs", []))
-    return None
+            return described["name"], meta
+    return "", {}
 
 
 def _misread(told: Any, path: Path) -> dict[str, list[str]]:
@@ -804,15 +832,16 @@ def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new
     if name in taken or new_names.count(name) > 1:
         whose = "a model of the system" if name in SYSTEM_MODELS else "another table"
         name = "__".join(safe_name(part) for part in table.identity)
-        done.notes.append(f"{table.name}: {whose} has that name too; the relation is {name}")
     number, free = 2, name
     while free in taken:
         free, number = f"{name}_{number}", number + 1
+    if free != safe_name(table.identity[-1]):
+        done.notes.append(f"{table.name}: {whose} has that name too; the relation is {free}")
     return free
 
 
 def _describe_new(table: TableSeen, done: Scaffolded) -> None:
-    key = ", ".join(table.keys) if table.keys else "none: a change log only, until KEYS names one"
+    key = ", ".join(table.kept(table.keys)) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
     _tell_doubts(table, list(table.columns), done)
 
@@ -862,8 +891,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         told = _key_argument(table.name, other_keys[0])
         done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
-    as_seen = TableSeen(table.connector, table.identity, table.topics, table.columns, table.keys)
-    before = Declared(declared.relation, as_seen, declared.routed, declared.epochs)
+    before = replace(declared, table=replace(table, renamed=dict(table.renamed)))
     if keys != table.keys and not is_untouched(system, before, models):
         files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
         and_a_table = (
@@ -871,7 +899,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         )
         raise LakehouseError(
             f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited by hand. "
-            f"Write keys = {keys!r} there, in {' and '.join(files)}, and run again with the same arguments.{and_a_table}"
+            f"Write keys = {table.kept(keys)!r} there, in {' and '.join(files)}, and run again with the same arguments."
+            f"{and_a_table}"
         )
     is_accepted = keys == table.keys and accepted != table.message_keys
     if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
@@ -893,6 +922,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
+    done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
 
@@ -913,12 +943,21 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
 
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
     """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
-    topics = _argument(system, declared, models, "topics", list)
-    if set(topics) > declared.table.topics:
-        name, text = next((name, text) for name, text in render(system, declared).items() if name.endswith(".yml"))
-        if (models / name).read_text(encoding="utf-8") == text:  # else the model says what is to be the same
-            declared.table.topics |= set(topics)
-            _write_properties(system, declared, models)
+    topics = set(_argument(system, declared, models, "topics", list))
+    if topics > declared.table.topics:
+        declared.table.topics = topics
+        _write_properties(system, declared, models)
+
+
+def _mend_names(bronze: Bronze, declared: Declared, models: Path, done: Scaffolded) -> None:
+    """Rename columns of a table that an older version declared, and perhaps built, under names by which it cannot be read."""
+    table = declared.table
+    if not RESERVED & {name.lower() for name in table.kept(table.columns)} or not is_untouched(bronze.system, declared, models):
+        return
+    done.notes += table.rename_reserved()
+    for kept, name in table.renamed.items():
+        bronze.rename_stored(declared.model("silver", bronze.system), name, kept)
+    _write(bronze.system, declared, models, done)
 
 
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:
@@ -944,7 +983,7 @@ def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> N
     files = render(system, declared)
     properties = next(name for name in files if name.endswith(".yml"))
     intended = models / f"{properties}{INTENDED}"
-    _put(intended, files.pop(properties))
+    _put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
     for name, text in files.items():
         _put(models / name, text)
         done.written.append(Path(name).stem)
@@ -973,7 +1012,40 @@ def _finish(system: str, models: Path, done: Scaffolded) -> None:
 def _write_properties(system: str, declared: Declared, models: Path) -> None:
     for name, text in render(system, declared).items():
         if name.endswith(".yml"):
-            _put(models / name, text)
+            _put(models / name, _with_edits(system, declared, models / name, text))
+
+
+def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
+    """Generated YAML of a table, with all that a person wrote in the file that is there.
+
+    Raises:
+        LakehouseError: what is generated has no place in it.
+    """
+    if not path.exists():
+        return text
+    there, known = path.read_bytes().decode("utf-8"), _declared(system, path, path.stem)
+    before = _properties(system, known) if known else text
+    if there in (before, text):
+        return text
+    holder, _ = _holder(read_yaml(path))
+    then, now = (_declared_by(holder, yaml.load(generated, Loader=LOADER)) for generated in (before, text))
+    if not known:  # somebody took the declaration out: it is new again, and all else is as it was
+        del then["models"][0]["config"]
+    result = updated(there, then, now, str(path))
+    found = _declared_in(yaml.load(result, Loader=LOADER), path, declared.relation)
+    if found is None or render(system, found) != render(system, declared):
+        raise LakehouseError(f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again.")
+    return result
+
+
+def _declared_by(holder: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Generated YAML whose declaration stands with the model that has it in the file, wherever somebody has put it."""
+    staging, *others = content["models"]
+    if holder and holder != staging["name"]:
+        known = next((model for model in others if model["name"] == holder), {"name": holder})
+        known["config"] = staging.pop("config")
+        content["models"] += [] if known in others else [known]
+    return content
 
 
 def _put(path: Path, text: str) -> None:
@@ -988,10 +1060,14 @@ def render(system: str, declared: Declared) -> dict[str, str]:
     """The files of a table below `models/`: path → text."""
     table = declared.table
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
-    names = "\n".join(f"        {_text(name)}," for name in table.columns)
-    types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in table.columns.items())
+    columns, keys = dict(zip(table.kept(table.columns), table.columns.values(), strict=True)), table.kept(table.keys)
+    names = "\n".join(f"        {_text(name)}," for name in columns)
+    types = "\n".join(f"        {_text(name)}: {_text(kind)}," for name, kind in columns.items())
     events = f"ref('{system}__events')" if declared.routed else f"source('bronze', '{system}')"
     further = ("    routed = true,\n" if declared.routed else "") + _epochs(declared)
+    if table.renamed:
+        named = "".join(f"        {_text(name)}: {_text(in_events)},\n" for name, in_events in table.renamed.items())
+        further += f"    renamed = {{\n{named}    }},\n"
     files = {
         f"staging/{system}/{staging}.sql": (
             "{{ debezium_changes(\n"
@@ -999,7 +1075,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
             f"    topics = {_list(sorted(table.topics))},\n"
             f"    connector = {_text(table.connector)},\n"
             f"    table = {_list(table.identity)},\n"
-            f"    keys = {_list(table.keys)},\n"
+            f"    keys = {_list(keys)},\n"
             f"    columns = {{\n{types}\n    }},\n{further}) }}}}\n"
         )
     }
@@ -1007,7 +1083,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         files[f"silver/{system}/{silver}.sql"] = (
             "{{ debezium_latest(\n"
             f"    changes = ref('{staging}'),\n"
-            f"    keys = {_list(table.keys)},\n"
+            f"    keys = {_list(keys)},\n"
             f"    columns = [\n{names}\n    ],\n"
             ") }}\n"
         )
@@ -1046,7 +1122,11 @@ def _properties(system: str, declared: Declared) -> str:
     order = f"Ordered by {connector['order_by']} (`{table.connector}`, {connector['source']})."
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = _plain(table.name)
-    columns = [{"name": name, "description": f"`{kind}` in the events.", "quote": True} for name, kind in table.columns.items()]
+    keys = table.kept(table.keys)
+    columns = [
+        {"name": name, "description": f"`{kind}` in the events{_named(name, in_events)}.", "quote": True}
+        for name, in_events, kind in zip(table.kept(table.columns), table.columns, table.columns.values(), strict=True)
+    ]
     metadata = [
         {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
         for name in (
@@ -1070,9 +1150,11 @@ def _properties(system: str, declared: Declared) -> str:
         "connector": table.connector,
         "table": list(table.identity),
         "topics": sorted(table.topics),
-        "keys": list(table.keys),
-        "columns": dict(table.columns),
+        "keys": list(keys),
+        "columns": dict(zip(table.kept(table.columns), table.columns.values(), strict=True)),
     }
+    if table.renamed:
+        meta["renamed"] = dict(table.renamed)
     if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
         meta["message_keys"] = [list(key) for key in table.message_keys]
     if table.servers:
@@ -1113,12 +1195,12 @@ def _properties(system: str, declared: Declared) -> str:
     if table.keys:
         silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included. {order}"
         silver_model["data_tests"] = [
-            {"unique_key": {"arguments": {"columns": list(table.keys)}}},
-            {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(table.keys)}}},
+            {"unique_key": {"arguments": {"columns": list(keys)}}},
+            {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(keys)}}},
             no_log_reset,
         ]
         if connector["snapshot_has_one_position"] == "true" and not table.shard:  # shards have a snapshot each
-            arguments = {"changes": f"ref('{staging}')", "keys": list(table.keys)}
+            arguments = {"changes": f"ref('{staging}')", "keys": list(keys)}
             silver_model["data_tests"].append({"no_row_missed_by_snapshot": {"arguments": arguments}})
         models.append(
             {
@@ -1132,7 +1214,11 @@ def _properties(system: str, declared: Declared) -> str:
             f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows. {order}"
         )
         silver_model["data_tests"] = [no_log_reset]
-    return _yaml({"version": 2, "models": models})
+    return dump({"version": 2, "models": models})
+
+
+def _named(name: str, in_events: str) -> str:
+    return "" if name == in_events else f", where it is named `{_plain(in_events)}`"
 
 
 # The models of a system as a whole: name → its description, with the system to be filled in, and its columns.
@@ -1244,32 +1330,52 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     }
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
-        f"bronze/{system}.yml": _yaml(source),
+        f"bronze/{system}.yml": dump(source),
         f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
         f"monitoring/{system}/{rejected}.sql": config + call.format(macro="debezium_rejected_events", system=system, tables=tables),
         f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
-        f"monitoring/{system}/{system}__monitoring.yml": _yaml(properties),
+        f"monitoring/{system}/{system}__monitoring.yml": dump(properties),
     }
     events = f"staging/{system}/{system}__events"
     routed = [declared.table for declared in known.values() if declared.routed]
     if routed:
         files |= _events_model(system, events, routed)
     else:
-        for suffix in (".sql", ".yml"):
-            (models / (events + suffix)).unlink(missing_ok=True)
+        (models / f"{events}.sql").unlink(missing_ok=True)
+        if _says(models / f"{events}.yml", _events_properties(system)):
+            (models / f"{events}.yml").unlink()
     for name, text in files.items():
         path = models / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        # The YAML of a system as a whole says the same for ever: if the file says something else, somebody edited it.
+        if not (path.exists() if path.suffix == ".yml" else _says(path, text)):
             _put(path, text)
             if path.suffix == ".sql":
                 done.written.append(path.stem)
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
 
 
 def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, str]:
     """The files of the model that the staging models of tables with shared topics read."""
     topics = sorted(set[str]().union(*(table.topics for table in routed)))
     materialized = "materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg'"
+    return {
+        f"{path}.sql": (
+            f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
+            "{{ debezium_events(\n"
+            f"    events = source('bronze', '{system}'),\n"
+            f"    topics = {_list(topics)},\n"
+            f"    connector = {_text(min(table.connector for table in routed))},\n"
+            ") }}\n"
+        ),
+        f"{path}.yml": _events_properties(system),
+    }
+
+
+def _events_properties(system: str) -> str:
     columns = {
         **{name: told for name, told in _bronze_columns().items() if name != "error"},
         "source_table": "The table that the record names, as a JSON array of names; NULL where it names none.",
@@ -1281,35 +1387,7 @@ def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, 
         "description": f"The records of the topics of system `{system}` that carry several tables, each with its table.",
         "columns": _described(columns),
     }
-    return {
-        f"{path}.sql": (
-            f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
-            "{{ debezium_events(\n"
-            f"    events = source('bronze', '{system}'),\n"
-            f"    topics = {_list(topics)},\n"
-            f"    connector = {_text(min(table.connector for table in routed))},\n"
-            ") }}\n"
-        ),
-        f"{path}.yml": _yaml({"version": 2, "models": [properties]}),
-    }
-
-
-class _Yaml(yaml.SafeDumper):
-    """YAML without anchors: a list that stands twice is written twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """PyYAML would fold U+0085 as a line break that it reads back as a space; in double quotes it stands as an escape."""
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if "\x85" in data else None)
-
-
-_Yaml.add_representer(str, _Yaml.represent_str)
-
-
-def _yaml(content: dict[str, Any]) -> str:
-    return yaml.dump(content, Dumper=_Yaml, sort_keys=False, allow_unicode=True, width=110)
+    return dump({"version": 2, "models": [properties]})
 
 
 def _plain(name: str) -> str:

@@ -90,6 +90,7 @@ class TableSeen:
     kinds: dict[str, set[str]] = field(default_factory=dict)  # column → the types that schema blocks of its events have
     older: dict[str, str] = field(default_factory=dict)  # column → what it was by an older DDL record, and would be read otherwise
     misread: dict[str, list[str]] = field(default_factory=dict)  # column → types of events that may be misread, as somebody said
+    renamed: dict[str, str] = field(default_factory=dict)  # name in the lakehouse → name in the events, of columns that need two
 
     @property
     def name(self) -> str:
@@ -99,6 +100,33 @@ class TableSeen:
     def shard(self) -> str | None:
         """The column that names the shard, where the table has one."""
         return next((name for name, kind in self.columns.items() if kind == SHARD), None)
+
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """The names that some columns have in the lakehouse. Everywhere else columns have their names in the events."""
+        kept = {in_events: name for name, in_events in self.renamed.items()}
+        return [kept.get(name, name) for name in names]
+
+    def in_events(self, names: Iterable[str]) -> list[str]:
+        """The names that some columns of the lakehouse have in the events."""
+        return [self.renamed.get(name, name) for name in names]
+
+    def rename_reserved(self) -> list[str]:
+        """Give columns that are named as Iceberg's own names that they can be read by. Returns what there is to say."""
+        notes, taken = [], {name.lower() for name in self.renamed}
+        unnamed = [name for name in self.columns if name not in self.renamed.values()]
+        for name in sorted(unnamed, key=lambda name: name.lower() in RESERVED):
+            kept = f"{name}_source" if name.lower() in RESERVED else name
+            while kept.lower() in taken:
+                kept += "_source"
+            taken.add(kept.lower())
+            if kept != name:
+                why = "Iceberg keeps that name for itself" if name.lower() in RESERVED else "another column is kept by that name"
+                notes.append(f"{self.name}: column {name} is kept as {kept}, because {why}")
+                self.renamed[kept] = name
+        return notes
+
+
+RESERVED = {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}  # Iceberg's own
 
 
 def column_type(schema: Any, nesting: int = 0) -> str:

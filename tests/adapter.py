@@ -221,6 +221,9 @@ class Records(Bronze):
     def stored_keys(self, silver: str) -> str | None:
         return None
 
+    def rename_stored(self, silver: str, column: str, name: str) -> None:
+        pass
+
 
 def _arrived(topic: str | None, rows: list[Landed]) -> Arrived:
     records = [row for row in rows if row.error is None]
@@ -330,7 +333,7 @@ class Engine:
             "run_query": self._query,
             "statement": lambda *_, caller: "" if self.sql(caller()) else "",
             "noop_statement": lambda *_, caller=None: "",
-            "log": lambda text, info=False: self.said.append(text) or "",
+            "log": self._log,
             "comment_clause": lambda: "",
             "partition_cols": lambda label: f"{label} ({node.config['partition_by']})" if "partition_by" in node.config else "",
         }
@@ -344,6 +347,10 @@ class Engine:
     def sql(self, statement: str) -> Any:
         """Every statement of a run goes through here."""
         return self._spark.sql(statement)
+
+    def _log(self, text: str, info: bool = False) -> str:
+        self.said.append(text)
+        return ""
 
     def _columns(self, relation: Relation) -> list[Any]:
         return [SimpleNamespace(name=name) for name in self._spark.table(str(relation)).columns]

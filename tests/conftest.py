@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,7 +101,7 @@ class Lakehouse:
         self._engine = engine
         self._run._dbt = self._built_by_engine if engine else self._dbt_of_run
 
-    def _built_by_engine(self, arguments: list[str], say: Callable[[str], None], models: int = 0) -> int:
+    def _built_by_engine(self, arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
         selected, full_refresh = _selection(arguments, self.project / "models")
         failed: int = len(self._engine.run(selected, full_refresh, say))
         return failed

@@ -133,7 +133,7 @@ class Workbench:
         if any(one.routed for one in self.tables(system)):
             return [
                 tuple(row) for row in self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")
-            ]  # type: ignore[misc]
+            ]
         return sorted((str(event), str(reason)) for event, reason in found)
 
     def tables(self, system: str) -> list[Declared]:

@@ -5,10 +5,13 @@
     JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
     exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
 -#}
-{% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[]) -%}
+{% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
 
     {%- set c = debezium_connector(connector) -%}
-    {%- do _check_declaration(c, topics, table, keys, columns, routed) -%}
+    {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
+    {#- Up to the last step columns have their names in the events. #}
+    {%- set kept = columns.keys() | list -%}
+    {%- set keys, columns = _in_events(keys, columns, renamed) -%}
     {%- set names = columns.keys() | list -%}
     {%- set types = [] -%}
     {#- What the rows hold, without a column that names the shard. #}
@@ -118,7 +121,7 @@
     select
         *,
         {{ _reject_reason(c, columns, types, keys, row_keys, inexact) }} as _reject_reason,
-        {{ _omitted_columns(names, types) }} as _omitted,
+        {{ _omitted_columns(kept, types) }} as _omitted,
         try_cast({{ c.changed_at }} as bigint) as _changed_at
     {#- By a name of its own Spark compiles each condition once. #}
     from (
@@ -137,7 +140,7 @@
 {%- endset -%}
 
 select
-    {%- for name in names %}
+    {%- for name in kept %}
     {{ _row_value(types[loop.index0], loop.index) }} as {{ quoted(name) }},
     {%- endfor %}
     _op as _cdc_op,
@@ -155,7 +158,7 @@ select
     {{ _move(c, has_two_halves) }} as _cdc_move,
     {%- endif %}
     {%- if c.form == 'document' and keys %}
-    {{ _patches_of_columns(keys, columns) }} as _cdc_patches,
+    {{ _patches_of_columns(keys, columns, renamed) }} as _cdc_patches,
     {%- endif %}
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
@@ -163,6 +166,15 @@ select
     if(_reject_reason is null, null, value) as _cdc_value
 from ({{ judged }}) as judged
 
+{%- endmacro %}
+
+
+{#- Keys and columns under the names that they have in the events. -#}
+{% macro _in_events(keys, columns, renamed) -%}
+    {%- set named, in_key = {}, [] -%}
+    {%- for name, type in columns.items() -%} {%- do named.update({renamed.get(name, name): type}) -%} {%- endfor -%}
+    {%- for name in keys -%} {%- do in_key.append(renamed.get(name, name)) -%} {%- endfor -%}
+    {{ return([in_key, named]) }}
 {%- endmacro %}
 
 
@@ -187,7 +199,7 @@ from ({{ judged }}) as judged
 {% macro _epoch(epochs) -%}
     {%- if not epochs -%} '0000' {%- else -%}
     case
-        {%- for declared in epochs | sort(attribute='epoch', reverse=true) %}
+        {%- for declared in epochs | sort(attribute='epoch', reverse=true, case_sensitive=true) %}
         when topic = {{ literal(declared.topic) }}
             {%- if declared.partition is defined %} and partition = {{ declared.partition | int }}{% endif %}
             {%- if declared.from_offset is defined %} and offset >= {{ declared.from_offset | int }}{% endif %}
@@ -824,7 +836,7 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{% macro _check_declaration(c, topics, table, keys, columns, routed) -%}
+{% macro _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {%- set problems = [] -%}
     {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute and model.resource_type == 'model' else {} -%}
     {%- if meta.topics and meta.topics | sort(case_sensitive=true) != topics | sort(case_sensitive=true) -%}
@@ -838,11 +850,24 @@ from ({{ judged }}) as judged
         {%- if name == '' or name.lower().startswith('_cdc_') -%}
             {%- do problems.append("a column is named '" ~ name ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
         {%- endif -%}
+        {%- if name | lower in reserved_columns() -%}
+            {%- do problems.append(
+                "a column is named '" ~ name ~ "', which Iceberg keeps for its metadata: the table could not be read. "
+                ~ "Name it '" ~ name ~ "_source' in columns and keys, and say "
+                ~ "renamed = {'" ~ name ~ "_source': '" ~ name ~ "'}"
+            ) -%}
+        {%- endif -%}
         {%- if name | lower in seen -%}
             {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name ~ "' differ in case only, which Spark cannot tell apart") -%}
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
+    {%- for name in renamed if name not in columns -%}
+        {%- do problems.append("renamed has '" ~ name ~ "', which is none of the columns: " ~ columns | join(', ')) -%}
+    {%- endfor -%}
+    {%- if _in_events(keys, columns, renamed)[1] | length < columns | length -%}
+        {%- do problems.append('renamed is ' ~ renamed ~ ', by which two columns have one name in the events') -%}
+    {%- endif -%}
     {%- if 'shard' in columns.values() and (c.form == 'document' or (columns.values() | list).count('shard') > 1) -%}
         {%- do problems.append('a table of rows has one column of type shard at most, a table of documents none') -%}
     {%- endif -%}

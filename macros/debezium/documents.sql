@@ -134,20 +134,33 @@
 
 
 {#- What an update did to columns of JSON: to a part of one, and all of it to the document itself. -#}
-{% macro _patches_of_columns(keys, columns) -%}
+{% macro _patches_of_columns(keys, columns, renamed) -%}
+    {%- set kept = {} -%}
+    {%- for name, in_events in renamed.items() -%} {%- do kept.update({in_events: name}) -%} {%- endfor -%}
     {%- set fields = _columns_of_json('Bson(any)', keys, columns) -%}
     concat(
         {%- for name in _columns_of_json('Bson(document)', keys, columns) %}
-        transform(_patches, (p, i) -> {{ _patch('_position', literal(name), 'i', 'p.path', 'p.size', 'p.value') }}),
+        {%- set column = literal(kept.get(name, name)) %}
+        transform(_patches, (p, i) -> {{ _patch('_position', column, 'i', 'p.path', 'p.size', 'p.value') }}),
         {%- endfor %}
         {%- if fields %}
         transform(
             filter(_patches, p -> p.path[0] in ({{ _literals(fields) }}) and (size(p.path) > 1 or p.size is not null)),
-            (p, i) -> {{ _patch('_position', 'p.path[0]', 'i', 'slice(p.path, 2, size(p.path))', 'p.size', 'p.value') }}
+            {%- set column = _name_kept('p.path[0]', fields, kept) %}
+            (p, i) -> {{ _patch('_position', column, 'i', 'slice(p.path, 2, size(p.path))', 'p.size', 'p.value') }}
         ),
         {%- endif %}
         cast(array() as {{ patches_type() }})
     )
+{%- endmacro %}
+
+
+{#- The name that a column has in the table, of an expression that gives its name in the events. -#}
+{% macro _name_kept(name, columns, kept) -%}
+    {%- set others = columns | select('in', kept) | list -%}
+    {%- if not others -%} {{ return(name) }} {%- endif -%}
+    case {{ name }}
+        {%- for one in others %} when {{ literal(one) }} then {{ literal(kept[one]) }}{% endfor %} else {{ name }} end
 {%- endmacro %}
 
 

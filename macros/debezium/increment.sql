@@ -225,9 +225,9 @@
         {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
         {%- if row[1] in ('change', 'truncate') -%}
             {%- do bounds.update({
-                'lowest': [bounds.lowest or row[8], row[8]] | min,
-                'places': ((bounds.places + fromjson(row[13])) | unique | list)[:2],
-                'batches': ((bounds.batches + [row[0]]) | unique | list)[:2],
+                'lowest': [bounds.lowest or row[8], row[8]] | min(case_sensitive=true),
+                'places': ((bounds.places + fromjson(row[13])) | unique(case_sensitive=true) | list)[:2],
+                'batches': ((bounds.batches + [row[0]]) | unique(case_sensitive=true) | list)[:2],
                 'has_snapshot': bounds.has_snapshot or row[14] > 0,
                 'is_of_topic': bounds.is_of_topic or row[15] > 0,
             }) -%}
@@ -251,7 +251,7 @@
         {%- do bounds.update({'counted': (before[0] + new[0]) ~ ':' ~ (before[1] + new[1])}) -%}
     {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
-    {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max}) -%}
+    {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max(case_sensitive=true)}) -%}
 {%- endmacro %}
 
 
@@ -436,7 +436,8 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
     {%- set changes, rejected = counted.split(':') | map('int') -%}
     {#- Of what was rejected then some may be changes now: both together count. Of a table that became routed they may be the events model's. #}
     {%- set becomes_routed = bounds.is_routed and stored.get('cdc.routed') != 'true' -%}
-    {%- set missing = changes + ([rejected, found[1]] | min if becomes_routed else rejected) - found[0] - found[1] -%}
+    {%- set counted_rejects = [rejected, found[1]] | min(case_sensitive=true) if becomes_routed else rejected -%}
+    {%- set missing = changes + counted_rejects - found[0] - found[1] -%}
     {%- if missing > 0 -%}
         {%- do _refuse_to_build(
             bronze ~ ' has ' ~ (changes + rejected - missing) ~ ' of the ' ~ (changes + rejected)

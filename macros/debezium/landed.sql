@@ -19,7 +19,8 @@
             {%- for name in landed if not name.endswith('__files') -%} {%- do choice.append('source:bronze.' ~ name ~ '+') -%} {%- endfor -%}
             {{ exceptions.raise_compiler_error(
                 'nothing has landed for ' ~ missing | join(', ') ~ '. Land their events (`make run` does, of the samples), or build '
-                ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --profiles-dir profiles --select ' ~ choice | sort | join(' ')
+                ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --profiles-dir profiles --select '
+                ~ choice | sort(case_sensitive=true) | join(' ')
             ) }}
         {%- endif -%}
     {%- endif -%}
@@ -36,5 +37,5 @@
         {%- endfor -%}
         {%- if graph.sources.get(name, {}).source_name == 'bronze' -%} {%- do systems.append(graph.sources[name].name) -%} {%- endif -%}
     {%- endfor -%}
-    {{ return(systems | unique | sort) }}
+    {{ return(systems | unique(case_sensitive=true) | sort(case_sensitive=true)) }}
 {%- endmacro %}

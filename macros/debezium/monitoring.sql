@@ -201,7 +201,7 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.unrouted.extend(source.topics) -%}
         {%- elif source.relation not in bounds.routed -%}
             {%- do bounds.routed.append(source.relation) -%}
-            {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min}) -%}
+            {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
         {%- if counted.get(table) == declaration -%}
             {%- do bounds.known.append(table) -%}
@@ -212,8 +212,8 @@ group by batch, source_table, kind, op, reject_reason
     {%- endfor -%}
     {%- do bounds.rebuilt.extend(counted.keys() | reject('in', tables) | list) -%}
     {%- do bounds.update({
-        'topics': bounds.topics | unique | list,
-        'unrouted': bounds.unrouted | unique | list,
+        'topics': bounds.topics | unique(case_sensitive=true) | list,
+        'unrouted': bounds.unrouted | unique(case_sensitive=true) | list,
         'is_behind': counted != bounds.declarations,
     }) -%}
     {{ return(bounds) }}

@@ -26,7 +26,9 @@
     {%- for row in run_query(_without_redeliveries(bounds, below, key_hashes)).rows -%}
         {%- set first, last, count = row[1] | int, row[2] | int, row[3] | int -%}
         {%- set known = resets.get(row[0], [first, last, 0]) -%}
-        {%- do resets.update({row[0]: [[known[0], first] | min, [known[1], last] | max, known[2] + count]}) -%}
+        {%- set first = [known[0], first] | min(case_sensitive=true) -%}
+        {%- set last = [known[1], last] | max(case_sensitive=true) -%}
+        {%- do resets.update({row[0]: [first, last, known[2] + count]}) -%}
     {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
 {%- endmacro %}
@@ -284,7 +286,8 @@ where {{ condition }}
     {%- set is_change = "_cdc_kind in ('change', 'truncate')" -%}
     {%- set is_before = '_cdc_batch <= ' ~ bounds.up_to -%}
     {%- if bounds.above and key_hashes | length <= 1000 -%}
-        {%- set is_before = is_before ~ ' and xxhash64(_cdc_key) in (' ~ key_hashes | map('string') | unique | join(', ') ~ ')' -%}
+        {%- set hashes = key_hashes | map('string') | unique(case_sensitive=true) | join(', ') -%}
+        {%- set is_before = is_before ~ ' and xxhash64(_cdc_key) in (' ~ hashes ~ ')' -%}
     {%- endif -%}
     {%- set of_staging = '(select * from ' ~ _rows_where(bounds.changes, is_change) ~ ' and ' ~ is_before ~ ')' -%}
     {%- set originals = [of_staging, 'true'] if bounds.above else [new_changes_name(), is_change ~ ' and ' ~ is_before] -%}

@@ -52,8 +52,9 @@
 {% macro type_decimal(value, parameters, read_as=none) -%}
     {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
     {#- Of a negative scale the number ends with zeros: Spark's DECIMAL has them as digits. #}
-    {%- set digits = [scale, 0] | max -%}
-    {%- set precision = [(parameters[0] if parameters else '38') | int + digits - scale, digits] | max -%}
+    {%- set digits = [scale, 0] | max(case_sensitive=true) -%}
+    {%- set declared = (parameters[0] if parameters else '38') | int -%}
+    {%- set precision = [declared + digits - scale, digits] | max(case_sensitive=true) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set text = read_as or read -%}
     {%- set hexadecimal = 'hex(' ~ _padded_base64(text) ~ ')' -%}
@@ -153,7 +154,7 @@
     if(octet_length({{ text }}) < 12 or octet_length({{ text }}) = 12 and endswith({{ text }}, '='),
        try_cast(
            cast(conv(lpad(hex({{ _padded_base64(text) }}), 16, {{ sign }}), 16, -10) as decimal(19, 0))
-           * cast('1e-{{ scale }}' as decimal({{ [scale, 1] | max }}, {{ scale }}))
+           * cast('1e-{{ scale }}' as decimal({{ [scale, 1] | max(case_sensitive=true) }}, {{ scale }}))
            as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}
 

@@ -127,7 +127,7 @@ def test_columns_added_in_mid_stream_without_positions(lakehouse: Lakehouse) -> 
     assert lakehouse.rejected("evolution") == lakehouse.rejected("evolution_keyed") == []
 
 
-def test_temporal_types_of_postgresql(lakehouse: Lakehouse) -> None:
+def test_temporal_types_of_postgresql(lakehouse: Any) -> None:
     folder = corpus("doris_postgres_time_types")
     lakehouse.run("doris", corpus_records(folder), keys={"time_example": ["id"]})
     row = lakehouse.query(

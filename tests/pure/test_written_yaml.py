@@ -1,0 +1,389 @@
+"""What a person wrote in generated YAML survives every run, and what is generated is there."""
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+BEFORE = {"id": "int32", "yes": "string", "größe\x85": "double", "created at": "MicroTimestamp"}
+ADDED = {"note": "string", "no": "boolean", "客户": "Decimal(10,2)", "a: b # c": "string", "it's": "any"}
+PATH = "silver/s/s__t.yml"
+# What nobody generates, in places where YAML readers stumble.
+WORDS = [
+    "plain",
+    "yes",
+    "0777",
+    "12:30",
+    "it's: # no comment",
+    "größe 客户",
+    "a\x85b",
+    'say "so"',
+    "two\n\nlines\n",
+    "",
+    "{{ doc('x') }}",
+    "- x",
+]
+
+
+def declared(columns: dict[str, str], keys: list[str], topics: tuple[str, ...] = ("s.t",), **further: Any) -> Any:
+    from scripts.scaffold import Declared
+    from scripts.schema import TableSeen
+
+    table = TableSeen("postgresql", ("public", "t"), set(topics), dict(columns), list(keys), [list(keys)] if keys else [])
+    return Declared("t", table, **further)
+
+
+def text_of(table: Any) -> str:
+    from scripts.scaffold import render
+
+    return render("s", table)[PATH]
+
+
+def run(folder: Path, text: str, table: Any, added: dict[str, str] | None = None) -> str:
+    """The text of the file after a run that generates the models of a table, or adds columns to the one that is declared."""
+    from scripts.scaffold import Scaffolded, _write, declared_tables
+
+    path = folder / PATH
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    if added is not None:
+        (known,) = declared_tables("s", folder).values()
+        known.table.columns |= added
+        known.table.topics |= table.table.topics
+        table = known
+    _write("s", table, folder, Scaffolded())
+    (known,) = declared_tables("s", folder).values()
+    assert text_of(known) == text_of(table), "the declaration is what was generated"
+    assert not path.with_name(f"{path.name}.intended").exists()
+    return path.read_bytes().decode()
+
+
+def load(text: str) -> Any:
+    from scripts.written_yaml import LOADER
+
+    return yaml.load(text, Loader=LOADER)
+
+
+def models(text: str) -> dict[str, dict[str, Any]]:
+    return {model["name"]: model for model in load(text)["models"]}
+
+
+def edited(text: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert text.count(old) >= 1, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+LIVE = "- name: live_s__t\n"
+
+
+@pytest.fixture
+def before(project: Path) -> str:
+    return text_of(declared({"id": "int32", "name": "string"}, ["id"]))
+
+
+@pytest.fixture
+def after(project: Path) -> Any:
+    return declared({"id": "int32", "name": "string", "note": "string"}, ["id"], ("s.t", "s.t2"))
+
+
+def test_what_nobody_edited_is_written_as_it_is_generated(before: str, after: Any, tmp_path: Path) -> None:
+    assert run(tmp_path, before, after) == text_of(after)
+
+
+def test_a_description_and_a_test_of_a_live_column_survive_a_new_column(before: str, after: Any, tmp_path: Path) -> None:
+    head, live = before.split(LIVE)
+    column = "  - name: name\n    description: '`string` in the events.'\n    quote: true\n"
+    mine = "  # for sales\n  - name: name\n    description: How we call them  # not the legal name\n    data_tests: [not_null]\n"
+    text = run(tmp_path, head + LIVE + edited(live, (column, mine)), after)
+
+    assert mine in text
+    added = "  - name: note\n    description: '`string` in the events.'\n    quote: true\n"
+    assert text.count(added) == 3 and text.endswith(mine + added)
+    generated = ("          note: string\n", "        - s.t2\n")
+    assert edited(text.replace(added, ""), *((line, "") for line in generated)) == head + LIVE + edited(live, (column, mine))
+
+
+EDITS: dict[str, Callable[[str], str]] = {
+    "a comment above all": lambda text: f"# ours\n\n---\n{text}",
+    "a comment below all, without an end of line": lambda text: f"{text}# ours",
+    "a second model": lambda text: f"{text}- name: mine\n  description: |+\n    Of us.\n\n",
+    "unit tests beside the models": lambda text: f"{text}unit_tests: []\n",
+    "tests and meta of a model": lambda text: edited(
+        text, (LIVE, f"{LIVE}  config: {{tags: [gold], meta: {{owner: us}}}}\n  tests: []\n")
+    ),
+    "a severity of a generated test": lambda text: edited(
+        text, ("  - newest_change_wins:\n", "  - newest_change_wins:\n      config: {severity: warn}\n")
+    ),
+    "no generated test": lambda text: re.sub(r"(?s)  - unique_key:.*?(?=  - newest)", "", text),
+    "tests as they were called": lambda text: text.replace("data_tests:", "tests:"),
+    "no description": lambda text: re.sub(r"(?m)^    description: '`string`.*\n", "", text),
+    "no column": lambda text: text.replace("  - name: name\n    description: '`string` in the events.'\n    quote: true\n", ""),
+    "no columns": lambda text: text.split(LIVE)[0] + LIVE + "  description: mine\n",
+    "no columns of a list that is there": lambda text: text.split(LIVE)[0] + LIVE + "  columns: []\n",
+    "no live model": lambda text: text.split(LIVE)[0],
+    "a column of tomorrow": lambda text: f"{text}  - name: note\n    data_tests: [not_null]\n",
+    "double quotes": lambda text: text.replace("'`string` in the events.'", '"`string` in the events."'),
+    "indented lists": lambda text: yaml.dump(yaml.safe_load(text), Dumper=Indented, sort_keys=False, indent=4),
+    "brackets": lambda text: yaml.dump(yaml.safe_load(text), default_flow_style=True),
+    "sorted": lambda text: yaml.dump(yaml.safe_load(text)),
+    "JSON": lambda text: json.dumps(yaml.safe_load(text)),
+    "line ends of Windows": lambda text: f"# ours\n{text}".replace("\n", "\r\n"),
+    "a mark of its encoding": lambda text: f"\ufeff{text}",
+    "tabs": lambda text: text.replace("quote: true", "quote:\ttrue"),
+    "a key that stands twice": lambda text: edited(text, (LIVE, f"{LIVE}  description: first\n")),
+    "an anchor": lambda text: edited(
+        text, (LIVE, f"{LIVE}  config: *c\n"), ("- name: s__t\n", "- name: s__t\n  config: &c {tags: [gold]}\n")
+    ),
+    "columns that are an anchor": lambda text: (
+        text.split(LIVE)[0].replace("- name: s__t\n  columns:", "- name: s__t\n  columns: &c") + LIVE + "  columns: *c\n"
+    ),
+    "the declaration at another model": lambda text: moved(text),
+    "other topics first": lambda text: edited(text, ("        topics:\n", "        topics: # mine\n")),
+    "a key of mine in the declaration": lambda text: edited(
+        text, ("        connector:", "        owner: us  # mine\n        connector:")
+    ),
+}
+
+
+class Indented(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def moved(text: str) -> str:
+    content = yaml.safe_load(text)
+    content["models"][2]["config"] = content["models"][0].pop("config")
+    return yaml.dump(content, sort_keys=False)
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_an_edit_survives_a_new_column_and_a_new_topic(edit: Callable[[str], str], before: str, after: Any, tmp_path: Path) -> None:
+    text = edit(before)
+    check(text, run(tmp_path, text, after), ["note"])
+
+
+def check(old: str, new: str, added: list[str]) -> None:
+    """Whether a text is as it was, but for columns that are new in lists that are there, and the declaration."""
+    characters = iter(new)
+    assert all(character in characters for character in old), "all that was there is there, in its order"
+    was, now = (models(text) for text in (old, new))
+    for name, model in now.items():
+        columns = model.get("columns")
+        if not (name in ("stg_s__t", "s__t", "live_s__t") and isinstance(columns, list)):
+            continue
+        known = [column["name"] for column in was[name]["columns"]]
+        for column in added:
+            (found,) = [one for one in columns if one["name"] == column]
+            assert found["description"] and found["quote"] is True
+        model["columns"] = [column for column in columns if column["name"] in known]
+        for column in model["columns"]:  # somebody may have been there before the run
+            if column["name"] in added:
+                old_one = was[name]["columns"][known.index(column["name"])]
+                was[name]["columns"][known.index(column["name"])] = column | old_one
+    for model in (*was.values(), *now.values()):
+        meta = (model.get("config") or {}).get("meta") or {}
+        for generated in ("columns", "topics"):
+            meta.get("debezium", {}).pop(generated, None)
+    assert json.dumps(list(now.values())) == json.dumps(list(was.values()))
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> Callable[[dict[str, Any]], str]:
+    """Any changes of the content of the file, written in any way that dbt reads."""
+    numbers = draw(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99), st.integers(0, 99), st.sampled_from(WORDS)), max_size=8)
+    )
+    style: Any = draw(
+        st.fixed_dictionaries(
+            {
+                "default_flow_style": st.sampled_from([False, None, True]),
+                "default_style": st.sampled_from([None, "'", '"']),
+                "width": st.sampled_from([20, 110, 10**6]),
+                "indent": st.integers(2, 6),
+                "allow_unicode": st.booleans(),
+                "explicit_start": st.booleans(),
+                "sort_keys": st.booleans(),
+            }
+        )
+    )
+    dumper = draw(st.sampled_from([yaml.SafeDumper, Indented]))
+    comments = draw(st.lists(st.tuples(st.integers(0, 200), st.sampled_from(["# é: {", "", "    # - x", "#"])), max_size=6))
+
+    def write(content: dict[str, Any]) -> str:
+        for kind, one, other, word in numbers:
+            change(content, kind, one, other, word)
+        text: str = yaml.dump(content, Dumper=dumper, **style)
+        if style["default_flow_style"] is False and not style["default_style"] and style["width"] == 10**6 and "\n\n" not in text:
+            lines = text.split("\n")
+            for at, comment in comments:
+                lines.insert(at % len(lines), comment)
+            text = "\n".join(lines)
+        return text
+
+    return write
+
+
+def change(content: dict[str, Any], kind: int, one: int, other: int, word: str) -> None:
+    model = content["models"][one % len(content["models"])]
+    columns = model.get("columns") or [{"name": "x"}]
+    column = columns[other % len(columns)]
+    tests = model.get("data_tests") or [None]
+    if kind == 0:
+        column["description"] = word
+    elif kind == 1:
+        column.setdefault("data_tests", []).append({"accepted_values": {"arguments": {"values": [word]}}})
+    elif kind == 2:
+        column.pop("description", None)
+    elif kind == 3 and len(columns) > 1:
+        columns.remove(column)
+    elif kind == 4:
+        columns.insert(other % len(columns), {"name": f"mine {word}", "config": {"meta": {word: [word]}}})
+    elif kind == 5:
+        columns.reverse()
+    elif kind == 6:
+        content["models"].insert(one % 4, {"name": f"mine_{other}", "description": word})
+    elif kind == 7:
+        tests.pop(other % len(tests))
+    elif kind == 8:
+        model.setdefault("config", {}).setdefault("meta", {})["owner"] = {word: [word, {word: word}]}
+    else:
+        content["models"].reverse()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(write=edits(), added=st.lists(st.sampled_from(sorted(ADDED)), min_size=1, max_size=3, unique=True), is_keyed=st.booleans())
+def test_any_edit_survives_a_run_with_new_columns(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, write: Any, added: list[str], is_keyed: bool
+) -> None:
+    keys = ["id"] if is_keyed else []
+    text = write(copy.deepcopy(load(text_of(declared(BEFORE, keys)))))
+    table = declared(BEFORE, keys, ("s.t", "s.U"))
+    folder = tmp_path_factory.mktemp("edited")
+
+    new = run(folder, text, table, {name: ADDED[name] for name in added})
+    check(text, new, added)
+    assert run(folder, new, table, {}) == new, "another run changes nothing"
+
+
+def test_a_key_that_a_table_gets_is_in_its_tests_and_what_was_edited_stays(project: Path, tmp_path: Path) -> None:
+    log, table = (declared({"id": "int32", "v": "string"}, keys, epochs=[{"topic": "s.t", "epoch": 1}]) for keys in ([], ["id"]))
+    text = run(tmp_path, edited(text_of(log), ("- name: s__t\n", "- name: s__t  # ours\n")), table)
+    assert text.count("# ours") == 1 and models(text) == models(text_of(table))
+
+    wider, sharded = declared({"shard": "shard", "id": "int32", "v": "string"}, ["shard", "id"]), "# ours\n" + text_of(table)
+    text = run(tmp_path, sharded, wider)
+    assert text.startswith("# ours\n") and models(text) == models(text_of(wider))
+    assert "epochs" not in text, "what is not generated any more is gone"
+
+
+def test_what_a_person_says_of_the_arguments_of_a_test_stays(before: str, project: Path, tmp_path: Path) -> None:
+    mine = re.sub(r"columns:\n *- id\n", "columns: [id, name]\n", before, count=1)
+    text = run(tmp_path, mine, declared({"id": "int32", "name": "string"}, ["name"]))
+    tests = {name: one["arguments"] for test in models(text)["s__t"]["data_tests"] for name, one in test.items()}
+    assert (tests["unique_key"]["columns"], tests["newest_change_wins"]["keys"]) == (["id", "name"], ["name"])
+
+
+def test_a_declaration_that_was_taken_out_is_put_back_beside_what_stands_there(before: str, after: Any, tmp_path: Path) -> None:
+    mine = re.sub(r"(?s)  config:\n.*?(?=  columns:)", "", before.replace("quote: true", "quote: true  # ours", 1))
+    text = run(tmp_path, mine, after)
+    assert "# ours" in text and models(text)["stg_s__t"]["config"] == models(text_of(after))["stg_s__t"]["config"]
+
+
+def test_a_run_that_was_killed_finishes_edited_yaml(before: str, after: Any, tmp_path: Path) -> None:
+    from scripts.scaffold import INTENDED, Scaffolded, _finish, _with_edits, declared_tables, render
+
+    path, mine = tmp_path / PATH, f"# ours\n{before}"
+    path.parent.mkdir(parents=True)
+    path.write_text(mine, encoding="utf-8")
+    path.with_name(path.name + INTENDED).write_text(_with_edits("s", after, path, text_of(after)), encoding="utf-8")
+    _finish("s", tmp_path, done := Scaffolded())
+
+    assert done.written == ["stg_s__t", "s__t", "live_s__t"] and path.read_text(encoding="utf-8").startswith("# ours\n")
+    (known,) = declared_tables("s", tmp_path).values()
+    assert render("s", known) == render("s", after)
+    assert [found.name for found in path.parent.iterdir() if found.suffix != ".sql"] == [path.name]
+
+
+def test_topics_of_an_edited_staging_model_are_taken_into_edited_yaml(before: str, tmp_path: Path) -> None:
+    from scripts.scaffold import _follow_text, declared_tables
+
+    path, staging = tmp_path / PATH, tmp_path / "staging" / "s" / "stg_s__t.sql"
+    run(tmp_path, f"# ours\n{before}", declared({"id": "int32", "name": "string"}, ["id"]))
+    staging.write_text(edited(staging.read_text(), ("topics = ['s.t']", "topics = ['s.t', 's.T']")))
+    (known,) = declared_tables("s", tmp_path).values()
+    _follow_text("s", known, tmp_path)
+    assert path.read_text().startswith("# ours\n")
+    (known,) = declared_tables("s", tmp_path).values()
+    assert known.table.topics == {"s.t", "s.T"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "told"),
+    [
+        ("models: [", "it is no YAML"),
+        ("models:\n\t- a", "it is no YAML"),
+        ("- a\n", "its meta.debezium is not of the form"),
+        ("models:\n- name: s__t\n  config: {meta: {debezium: {connector: mysql}}}\n", "its meta.debezium is not of the form"),
+        ("models:\n- name: s__t\n  config: [a]\n", "its meta.debezium is not of the form"),
+    ],
+)
+def test_what_is_no_declaration_is_an_error_that_names_the_file(
+    project: Path, tmp_path: Path, after: Any, mine: str, told: str
+) -> None:
+    from scripts.errors import LakehouseError
+
+    with pytest.raises(LakehouseError, match=f"{re.escape(PATH)}: {told}.* run again"):
+        run(tmp_path, mine, after)
+
+
+def test_yaml_in_which_nothing_has_a_place_is_an_error_that_names_the_file(before: str, after: Any, tmp_path: Path) -> None:
+    from scripts.errors import LakehouseError
+
+    mine = before.replace("        connector: postgresql\n", "        ? connector\n        : postgresql\n")
+    mine = re.sub(r"(?m)^        columns:\n(          .*\n)+", "        columns:\n          ? id\n          : int32\n", mine)
+    with pytest.raises(LakehouseError, match=re.escape(PATH)):
+        run(tmp_path, mine, after)
+    assert (tmp_path / PATH).read_text() == mine
+
+
+def test_yaml_of_a_system_as_a_whole_stays_as_somebody_edited_it(project: Path, tmp_path: Path) -> None:
+    from scripts.scaffold import Scaffolded, _write_system
+
+    table = declared({"id": "int32"}, ["id"], routed=True)
+    paths = [tmp_path / "bronze/s.yml", tmp_path / "monitoring/s/s__monitoring.yml", tmp_path / "staging/s/s__events.yml"]
+    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    for path in paths:
+        path.write_text(f"# ours\n{path.read_text()}")
+    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    table.routed = False
+    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    assert all(path.read_text().startswith("# ours\n") for path in paths) and not paths[2].with_suffix(".sql").exists()
+
+    paths[2].write_text(paths[2].read_text().removeprefix("# ours\n"))
+    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    assert not paths[2].exists()
+
+
+def test_the_samples_have_the_yaml_that_is_generated_now(project: Path, tmp_path: Path) -> None:
+    """A file that is there is not written anew: delete it, and run, after a change of what is generated."""
+    from scripts.scaffold import Scaffolded, _write_system, declared_tables, render
+
+    samples = REPOSITORY / "models"
+    for system in sorted(path.stem for path in (samples / "bronze").glob("*.yml")):
+        known = declared_tables(system, samples)
+        _write_system(system, known, tmp_path, Scaffolded())
+        for table in known.values():
+            (name, text) = next((name, text) for name, text in render(system, table).items() if name.endswith(".yml"))
+            assert (samples / name).read_text(encoding="utf-8") == text
+    for path in tmp_path.rglob("*.yml"):
+        assert path.read_text(encoding="utf-8") == (samples / path.relative_to(tmp_path)).read_text(encoding="utf-8")
