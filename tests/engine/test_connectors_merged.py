@@ -1,79 +1,25 @@
 """Histories of all connectors, landed, merged and counted."""
 
-import json
-import random
 from typing import Any
 
 from conftest import Lakehouse
-from histories import EXPECTED, History, Record
+from histories import EXPECTED, Record
 from test_connectors import flat
 
-
-def check(lakehouse: Lakehouse, system: str) -> None:
-    found = {name: lakehouse.rows(f"{system}.{name}", "id") for name in EXPECTED}
-    assert found == {name: rows for name, (_, rows) in EXPECTED.items()}
-    assert lakehouse.rejected(system) == []
+MERGED = ("cassandra", "cockroachdb", "db2", "spanner", "vitess", "yugabytedb")  # of which each has its own ties or parts
 
 
-NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
-
-
-def ddl_without_statement(events: History) -> dict[str, Any]:
-    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
-    source = {
-        "version": "3.4.0.Final",
-        "connector": events.connector,
-        "name": "src",
-        "ts_ms": 1,
-        "snapshot": "false",
-    } | events.names
-    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
-    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
-
-
-def sent_with(events: History) -> list[Record]:
-    """Records that are no rows, in the topic of the table."""
-    return [
-        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
-        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
-    ]
-
-
-def kinds_of(events: History) -> dict[str, int]:
-    """How many records of each kind a history has, and the two that are landed with it."""
-    others = {"ticdc": {"ddl": 1, "truncate": 1, "message": 1}, "cockroachdb": {"heartbeat": 1}}.get(events.table, {})
-    tombstones = sum(record["value"] is None for record in events.records)
-    changes = len(events.records) - tombstones - sum(others.values())
-    kinds = {**others, "tombstone": tombstones, "change": changes, "ddl": others.get("ddl", 0) + 1, "notification": 1}
-    return {kind: number for kind, number in kinds.items() if number}
-
-
-def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
-    """Also with DDL and notifications in the topics of the tables."""
-    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)])
-    check(lakehouse, "sources")
-    assert lakehouse.resets("sources") == {}
-    told = lakehouse.sql("select source_table, kind, sum(events) from monitoring.sources__event_counts group by 1, 2")
-    counted: dict[str, dict[str, int]] = {}
-    for table, kind, number in told:
-        counted.setdefault(table.rsplit(".", 1)[1], {})[kind] = number
-    assert counted == {events.table: kinds_of(events) for events, _ in EXPECTED.values()}
-    for name, ids in {"ticdc": [1, 2, 3, 4], "cockroachdb": [1, 2, 3]}.items():  # also of deleted rows, and of nothing else
-        assert lakehouse.sql(f"select id from silver.sources__{name} order by id") == [(id,) for id in ids]
-
-
-def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
-    """The offsets are those of the shuffled arrival, so nothing but the source's position can tell the order."""
-    records = [record for events, _ in EXPECTED.values() for record in events.records]
-    chance = random.Random(7)
-    arriving = [dict(record) for record in records + chance.sample(records, len(records) // 3)]
-    chance.shuffle(arriving)
-    for offset, record in enumerate(arriving):
-        record["offset"] = offset
-    half = len(arriving) // 2
-    lakehouse.run("shuffled", arriving[:half])
-    lakehouse.run("shuffled", arriving[half:])
-    check(lakehouse, "shuffled")
+def test_histories_are_merged_and_start_over_nowhere(lakehouse: Lakehouse) -> None:
+    """In two runs, the second of which has what the first had once more. All connectors: tests/rendered/test_connectors.py."""
+    histories = [EXPECTED[name][0].records for name in MERGED]
+    first = [record for records in histories for record in records[: len(records) // 2]]
+    lakehouse.run("merged", first)
+    again = [{**record, "offset": record["offset"] + 100} for record in first]
+    lakehouse.run("merged", again + [record for records in histories for record in records[len(records) // 2 :]])
+    for name in MERGED:
+        assert lakehouse.rows(f"merged.{name}", "id") == EXPECTED[name][1], name
+    assert lakehouse.rejected("merged") == []
+    assert lakehouse.resets("merged") == {}
 
 
 def test_tombstones_after_deletes_are_no_log_that_starts_over(lakehouse: Lakehouse) -> None:

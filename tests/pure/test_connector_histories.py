@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from captures import records
 from conftest import REPOSITORY, corpus
 from event_factory import PLACEHOLDER
 from histories import EXPECTED, SAMPLE, History, Record, sample_lines
-from test_captures import records
 from test_connectors import NOTIFICATION, SHARED, shared_history
 from test_vendors import EVENTS, EXAMPLES
 

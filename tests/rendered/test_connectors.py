@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from conftest import Lakehouse, corpus
-from histories import History, Record
+from histories import EXPECTED, History, Record
 
 # Members of an update and of its `source` as the code of each writer has them.
 
@@ -91,6 +91,72 @@ def shared_history(name: str, also: str) -> History:
     add(6, "d", 3, before={"id": 3, **moved}, headers={"__debezium.newkey": {"id": 4}})
     add(6, "c", 4, after={"id": 4, **moved}, headers={"__debezium.oldkey": {"id": 3}})
     return events
+
+
+def check(lakehouse: Lakehouse, system: str) -> None:
+    found = {name: lakehouse.rows(f"{system}.{name}", "id") for name in EXPECTED}
+    assert found == {name: rows for name, (_, rows) in EXPECTED.items()}
+    assert lakehouse.rejected(system) == []
+
+
+NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
+
+
+def ddl_without_statement(events: History) -> dict[str, Any]:
+    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
+    source = {
+        "version": "3.4.0.Final",
+        "connector": events.connector,
+        "name": "src",
+        "ts_ms": 1,
+        "snapshot": "false",
+    } | events.names
+    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
+    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
+
+
+def sent_with(events: History) -> list[Record]:
+    """Records that are no rows, in the topic of the table."""
+    return [
+        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
+        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
+    ]
+
+
+def kinds_of(events: History) -> dict[str, int]:
+    """How many records of each kind a history has, and the two that are landed with it."""
+    others = {"ticdc": {"ddl": 1, "truncate": 1, "message": 1}, "cockroachdb": {"heartbeat": 1}}.get(events.table, {})
+    tombstones = sum(record["value"] is None for record in events.records)
+    changes = len(events.records) - tombstones - sum(others.values())
+    kinds = {**others, "tombstone": tombstones, "change": changes, "ddl": others.get("ddl", 0) + 1, "notification": 1}
+    return {kind: number for kind, number in kinds.items() if number}
+
+
+def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
+    """Also with DDL and notifications in the topics of the tables."""
+    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)])
+    check(lakehouse, "sources")
+    told = lakehouse.sql("select source_table, kind, sum(events) from monitoring.sources__event_counts group by 1, 2")
+    counted: dict[str, dict[str, int]] = {}
+    for table, kind, number in told:
+        counted.setdefault(table.rsplit(".", 1)[1], {})[kind] = number
+    assert counted == {events.table: kinds_of(events) for events, _ in EXPECTED.values()}
+    for name, ids in {"ticdc": [1, 2, 3, 4], "cockroachdb": [1, 2, 3]}.items():  # also of deleted rows, and of nothing else
+        assert lakehouse.sql(f"select id from silver.sources__{name} order by id") == [(id,) for id in ids]
+
+
+def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
+    """The offsets are those of the shuffled arrival, so nothing but the source's position can tell the order."""
+    records = [record for events, _ in EXPECTED.values() for record in events.records]
+    chance = random.Random(7)
+    arriving = [dict(record) for record in records + chance.sample(records, len(records) // 3)]
+    chance.shuffle(arriving)
+    for offset, record in enumerate(arriving):
+        record["offset"] = offset
+    half = len(arriving) // 2
+    lakehouse.run("shuffled", arriving[:half])
+    lakehouse.run("shuffled", arriving[half:])
+    check(lakehouse, "shuffled")
 
 
 def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) -> None:

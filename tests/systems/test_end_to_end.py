@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from captures import differences
 from conftest import REPOSITORY, Lakehouse
 from kafka_broker import Broker
-from test_captures import differences
 
 from scripts.kafka import Topics
 
