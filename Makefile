@@ -15,7 +15,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay up down sql docs test lint soak bench sbom audit clean
+.PHONY: help setup run replay up down sql docs test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -30,6 +30,7 @@ help:  ## this list
 	@echo "make docs                                   the documentation site"
 	@echo "make test                                   everything that CI runs"
 	@echo "make lint                                   the part of it that needs no Spark run"
+	@echo "make mutate                                 which test notices each of a list of slips in the code (an hour or two)"
 	@echo "make soak                                   10,000 random histories, kills at every commit, broken events, a server (hours)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"
 	@echo "make sbom                                   what the project is made of, with hashes and licences"
@@ -81,6 +82,9 @@ lint: $(VENV)/ready
 test: lint
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+mutate: $(VENV)/ready  ## each slip of tests/mutations.yml in a copy of the project, and the first test that fails
+	@$(BIN)/python tests/mutate.py
 
 soak: $(VENV)/ready
 	@SOAK_WORLDS=$${SOAK_WORLDS:-17} SOAK_KILLS=$${SOAK_KILLS:-20} SOAK_EVENTS=$${SOAK_EVENTS:-1000000} LAKEHOUSE_DRIVER_MEMORY=4g \
