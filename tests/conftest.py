@@ -270,11 +270,11 @@ def workbench(interpreted: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def tables(interpreted: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Tables of Iceberg that the engine builds without dbt."""
     from tables import Tables
 
-    return Tables(spark, tmp_path_factory.mktemp("engine") / "project")
+    return Tables(interpreted, tmp_path_factory.mktemp("engine") / "project")
 
 
 @pytest.fixture(scope="session")

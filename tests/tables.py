@@ -28,13 +28,13 @@ class Tables:
         land_files(self.spark, system, [path])
 
     def build(self, system: str, full_refresh: bool = False) -> None:
-        """Write the models of new tables and build all tables."""
+        """Write the models of new tables and build all tables, without views and counts."""
         from scripts.observe import Bronze
         from scripts.scaffold import scaffold
 
         if not full_refresh:
             scaffold(Bronze(self.spark, system), None, {}, 0, self._models)
-        models = [path.stem for path in self._models.glob(f"*/{system}/*.sql")]
+        models = [path.stem for layer in ("staging", "silver") for path in (self._models / layer / system).glob("*.sql")]
         self._engine.run(models, full_refresh)
 
     def rows(self, system: str, table: str) -> list[dict[str, Any]]:

@@ -120,17 +120,14 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
     assert dict(re.findall(r"`(\w)` (?:snapshot )?(\w+)", told)) == operations
 
 
-def test_every_connector_of_the_sample_has_a_unit_test_of_its_position() -> None:
-    models = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "models" / "staging").rglob("stg_*.sql")}
-    connector_of = {name: found[1] for name, text in models.items() if (found := re.search(r"connector = '(\w+)'", text))}
-    tests = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in (REPOSITORY / "models" / "unit_tests").glob("*.yml")]
-    positions = {
-        connector_of[test["model"]]
-        for one in tests
-        for test in one["unit_tests"]
-        if any("_cdc_position" in row for row in test["expect"]["rows"]) and test["model"] in connector_of
-    }
-    assert positions == set(connector_of.values()) > {"mariadb", "postgresql"}
+def test_every_connector_has_a_case_of_its_positions() -> None:
+    shown: set[str] = set()
+    for path in (REPOSITORY / "tests" / "cases").rglob("*.json"):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        if any(position for changes in case.get("changes", {}).values() for _, _, position in changes):
+            notes = "\n".join(note for step in case["steps"] for note in step.get("notes", []))
+            shown.update(re.findall(r": (\w+), types from", notes))
+    assert shown == set(connectors())
 
 
 def test_only_the_connectors_files_know_connectors(macros: dict[str, Node]) -> None:
