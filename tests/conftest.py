@@ -73,6 +73,7 @@ class Lakehouse:
 
         self.project = project
         self.spark = spark
+        self.reader = spark  # the session that what is asked is asked of
         self._run = run
         self.said: list[str] = []
         self.tests = ""  # the file of the test that has it
@@ -176,22 +177,22 @@ class Lakehouse:
         return dbtRunner().invoke([*arguments, "--log-level", "none", "--log-level-file", "none"])
 
     def rows(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
-        return [row.asDict(recursive=True) for row in self.spark.sql(f"select * from {relation} order by {order}").collect()]
+        return [row.asDict(recursive=True) for row in self.reader.sql(f"select * from {relation} order by {order}").collect()]
 
     def printed(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
         """The rows of a relation with every value as its text, bytes as base64."""
         columns = [
             f"base64(`{name}`) as `{name}`" if kind == "binary" else f"cast(`{name}` as string) as `{name}`"
-            for name, kind in self.spark.table(relation).dtypes
+            for name, kind in self.reader.table(relation).dtypes
         ]
         query = f"select {', '.join(columns)} from (select * from {relation} order by {order})"
-        return [row.asDict() for row in self.spark.sql(query).collect()]
+        return [row.asDict() for row in self.reader.sql(query).collect()]
 
     def table(self, relation: str) -> Any:
         return self.spark.table(relation)
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self.spark.sql(query).collect()]
+        return [tuple(row) for row in self.reader.sql(query).collect()]
 
     def resets(self, system: str) -> dict[str, dict[str, list[int]]]:
         """What `make run` tells of resets: table → partition or file → first and last number, and how many changes."""
@@ -239,10 +240,10 @@ def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
     if level == "engine":
         from adapter import Engine
 
-        one.spark = request.getfixturevalue("interpreted")
-        one.without_dbt(Engine(one.spark, one.project / "models"))
+        one.reader = request.getfixturevalue("interpreted")
+        one.without_dbt(Engine(one.reader, one.project / "models"))
     yield one
-    one.spark = request.getfixturevalue("spark")
+    one.reader = one.spark
     one.without_dbt(None)
     one.forget_models()
 

@@ -23,7 +23,7 @@ def test_capture_of_a_killed_connector_has_no_log_that_starts_over(lakehouse: La
     assert {event.split("/")[0].rsplit(".", 1)[1] for event, _ in lakehouse.rejected(system)} <= {"all_types"}
 
 
-@pytest.mark.parametrize("system", ["shop", "billing"])
+@pytest.mark.parametrize("system", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
 def test_capture_in_many_orders_gives_the_databases_rows(lakehouse: Lakehouse, system: str) -> None:
     """Many databases with the same history, shards of each table: the events of each come in an order of its own, some of them
     again under new offsets, split at chance into two runs. The next test has the tables that are left out: those that shards cannot

@@ -616,9 +616,9 @@ def test_a_value_of_30_mb_is_a_value(lakehouse: Lakehouse) -> None:
 
 def test_a_column_is_found_wherever_it_first_comes(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without schema blocks the types come from a sample of the events; the columns come from all of them."""
-    from scripts import scaffold
+    from scripts import observe
 
-    monkeypatch.setattr(scaffold, "SAMPLE_ROWS", 2)
+    monkeypatch.setattr(observe, "SAMPLE_ROWS", 2)
     records = [created(number, id=number, note="a") for number in range(1, 9)]
     lakehouse.run("late_column", [*records, created(9, id=9, note="b", colour="red"), deleted(10, id=8)])
 
@@ -629,9 +629,9 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A router gives the events of two tables one topic and shape; flattened rows have no image, Huawei's `data`."""
-    from scripts import scaffold
+    from scripts import observe
 
-    monkeypatch.setattr(scaffold, "SAMPLE_ROWS", 2)
+    monkeypatch.setattr(observe, "SAMPLE_ROWS", 2)
     tables = ["north"] * 5 + ["south"]
     routed = [event("c", number, {"id": number}, table=table) for number, table in enumerate(tables, 1)]
     lakehouse.run("alike_tables", [{**one, "topic": "routed"} for one in routed])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from conftest import REPOSITORY
 
 Node = dict[str, Any]
