@@ -3,8 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Models whose SQL is linted: one of each macro and connector, but Oracle's. All others are the same text with other names, or too deep
-# for sqlfluff's parser (.sqlfluffignore).
+# Models whose SQL is linted: one of each macro, and of each connector of the demo but Oracle. All others are the same text with other
+# names, or too deep for sqlfluff's parser (.sqlfluffignore).
 LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm models/silver/shop/shop__page_views.sql \
 	models/staging/huawei models/staging/lindorm models/staging/mongodb models/staging/sqlserver models/staging/tencent \
 	models/staging/billing/stg_billing__contracts.sql models/staging/shop/stg_shop__stock.sql

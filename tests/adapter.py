@@ -1,7 +1,7 @@
 """What the tests call of the engine, without a dbt run: macros rendered to SQL, and statements run on one session.
 
-This is the one place that knows how the engine is built inside. `Macros` gives the project's macros the few functions of dbt
-that they call; `Records` answers the scaffold from a list of records.
+This file and workbench.py are the only ones that know how the engine is built inside. `Macros` gives the project's macros the few
+functions of dbt that they call; `Records` answers the scaffold from a list of records.
 """
 
 import hashlib

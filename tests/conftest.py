@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
 
-# The JVM of the tests lives for half an hour: the second compiler, which the profile leaves out for short runs, is worth its time.
+# The JVM of the tests lives for minutes: the second compiler, which the profile leaves out for short runs, is worth its time.
 JVM_OPTIONS = "-XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
 LONGEST = ["end_to_end", "captures", "connectors_merged", "histories", "tables", "kafka", "resets", "kills", "landing", "stories"]

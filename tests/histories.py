@@ -2,8 +2,7 @@
 
 Every connector has a history of its own, in the order in which its source committed it, with positions that compare wrongly as
 text and clocks that run backwards. Forks and other writers of Debezium's events have all members that their source code writes,
-also schema blocks, and tombstones where they send them. Those of connectors that have no other example are the sample system
-`sources`:
+also schema blocks, and tombstones where they send them. Of connectors that have no other example
 
     python tests/histories.py
 

@@ -15,8 +15,6 @@ from scripts.errors import LakehouseError
 DAY = (date(2017, 9, 15) - date(1970, 1, 1)).days
 SECOND = int(datetime(2017, 9, 15, 12, 34, 56, tzinfo=timezone.utc).timestamp())
 TIME = 45_296_789_012_345  # 12:34:56.789012345 in nanoseconds
-CONNECT = "org.apache.kafka.connect.data."
-DEBEZIUM = "io.debezium."
 
 
 def unscaled(number: int) -> str:

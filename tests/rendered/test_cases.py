@@ -11,6 +11,8 @@ from conftest import REPOSITORY
 from scripts.errors import LakehouseError
 
 CASES = REPOSITORY / "tests" / "cases"
+MEMBERS = {"why", "system", "steps", "tables", "changes", "counts", "rejected"}
+OF_STEP = {"events", "lands", "connector", "keys", "servers", "declare", "notes", "error"}
 
 
 def names() -> list[str]:
@@ -24,6 +26,7 @@ def test_case(workbench: Any, name: str) -> None:
 
 def check(workbench: Any, case: dict[str, Any]) -> None:
     """Take the steps of a case and compare what it results in."""
+    assert set(case) <= MEMBERS and all(set(step) <= OF_STEP for step in case["steps"]), "unknown members: tests/cases/README.md"
     system = case["system"]
     for step in case["steps"]:
         land(workbench, system, step)
@@ -36,7 +39,7 @@ def check(workbench: Any, case: dict[str, Any]) -> None:
             assert short(workbench, f"{type(raised.value).__name__}: {raised.value}") == step["error"]
         else:
             notes = workbench.build_landed(system, **arguments).notes
-            assert [short(workbench, note) for note in notes] == step.get("notes", notes)
+            assert [short(workbench, note) for note in notes] == step["notes"]
     found = {one.relation: one for one in workbench.tables(system)}
     assert sorted(found) == sorted(case["tables"])
     for relation, expected in case["tables"].items():
@@ -61,6 +64,7 @@ def land(workbench: Any, system: str, step: dict[str, Any]) -> None:
     for count in step.get("lands", [len(step["events"])] if step["events"] else []):
         workbench.land(system, step["events"][at : at + count])
         at += count
+    assert at == len(step["events"]), "`lands` does not add up to the events of the step"
 
 
 def declare(models: Path, system: str, table: str, columns: dict[str, str]) -> None:
@@ -83,4 +87,4 @@ def of_source(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: json.dumps(row, ensure_ascii=False))
+    return sorted(rows, key=lambda row: json.dumps(row, ensure_ascii=False, sort_keys=True))

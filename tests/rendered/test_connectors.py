@@ -17,9 +17,6 @@ from histories import EXPECTED, History, Record
 # Members of an update and of its `source` as the code of each writer has them.
 
 
-NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
-
-
 def place_of(connector: str, at: int) -> dict[str, Any]:
     """The members of an event that place it in the log of its source; later ones are greater."""
     if connector == "vitess":
@@ -240,7 +237,6 @@ def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lake
 
 
 PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"
-AMBIGUOUS = "null_or_unchanged: REPLICA IDENTITY has to be FULL, or the plugin yboutput"
 
 
 def flat(topic: str, offset: int, key: Any, value: Any) -> Record:

@@ -3,16 +3,12 @@
 import base64
 import json
 import uuid
-from datetime import datetime, timezone
-from decimal import Decimal
 from typing import Any
 
-from conftest import REPOSITORY, Lakehouse, corpus, corpus_records
+from conftest import Lakehouse, corpus, corpus_records
 from event_factory import shuffled
 
 Record = dict[str, Any]
-EVENTS = REPOSITORY / "tests" / "events"
-FULL = "partial_row: capture.mode has to be change_streams_update_full"
 
 
 class Collection:
@@ -147,51 +143,6 @@ def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
 
 
 # Types
-
-
-FORMS: dict[str, tuple[list[Any], Any]] = {
-    "objectId": ([{"$oid": "65F2c0de00000000000000ff"}, "65f2c0de00000000000000ff"], "65f2c0de00000000000000ff"),
-    "string": (["", "5", '{"$oid": "x"}'], None),
-    "bool": ([True, False], None),
-    "long": ([-7, {"$numberLong": "-7"}, {"$numberInt": "-7"}], -7),
-    "double": ([0.5, {"$numberDouble": "0.5"}, {"$numberDouble": "5E-1"}], 0.5),
-    "decimal": ([12, {"$numberLong": "12"}, {"$numberDecimal": "12"}], "12"),
-    "decimal,6,2": ([{"$numberDecimal": "-12.50"}, {"$numberDecimal": "-12.5"}], Decimal("-12.50")),
-    "date": (
-        [{"$date": 1456012800123}, {"$date": {"$numberLong": "1456012800123"}}, {"$date": "2016-02-21T00:00:00.123Z"}],
-        datetime(2016, 2, 21, 0, 0, 0, 123000, tzinfo=timezone.utc),
-    ),
-    "binData": (
-        [
-            {"$binary": "uE2/4v5MSVOiJZkOo3APKQ==", "$type": "04"},
-            {"$binary": {"base64": "uE2/4v5MSVOiJZkOo3APKQ==", "subType": "04"}},
-            {"$uuid": "b84dbfe2-fe4c-4953-a225-990ea3700f29"},
-        ],
-        bytes.fromhex("b84dbfe2fe4c4953a225990ea3700f29"),
-    ),
-    "any": (
-        [
-            {"$numberLong": "9007199254740993"},
-            "5",
-            5,
-            [1, {"b": {"$date": 1}, "a": None}],
-            {"$timestamp": {"t": 1, "i": 2}},
-            {"$numberDouble": "NaN"},
-        ],
-        None,
-    ),
-}
-UNFIT: dict[str, list[Any]] = {
-    "objectId": [5, "65f2", {"$oid": 5}, {"a": 1}],
-    "string": [5, True, {"$symbol": "s"}, ["a"]],
-    "bool": [1, "true", {"$numberInt": "1"}],
-    "long": ["5", 5.0, True, {"$numberLong": "9223372036854775808"}, {"$numberDouble": "5.0"}, 2**64, [5]],
-    "double": ["0.5", {"$numberDouble": "1E999"}, {"$numberLong": "9007199254740993"}, {"$numberDecimal": "0.5"}, True],
-    "decimal": ["12", 12.5, {"$numberDouble": "1"}],
-    "decimal,6,2": [{"$numberDecimal": "0.125"}, {"$numberDecimal": "12345.00"}, {"$numberDecimal": "NaN"}],
-    "date": [1456012800123, "2016-02-21T00:00:00Z", {"$date": "tomorrow"}, {"$date": {"$numberLong": "253402300800000"}}],
-    "binData": ["uE2/", {"$binary": "no base64 at all!", "$type": "00"}, {"$uuid": "b84d"}],
-}
 
 
 def test_scaffold_finds_the_types_of_fields(lakehouse: Lakehouse) -> None:

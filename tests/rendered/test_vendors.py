@@ -229,9 +229,6 @@ def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
     assert lakehouse.rejected("cdl_order") == []
 
 
-COLUMNS = {"id": "int32", "name": "string"}
-
-
 # Lindorm
 
 
@@ -318,36 +315,6 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
 
 
 # Formats that are not Debezium's
-
-CANAL: dict[str, Any] = {
-    "data": [{"id": "1"}],
-    "database": "d",
-    "table": "t",
-    "type": "INSERT",
-    "isDdl": False,
-    "es": 1,
-    "ts": 2,
-    "id": 3,
-    "sql": "",
-}
-CLOUDEVENTS = r"CloudEvents \(which Debezium's CloudEventsConverter writes; set JsonConverter\)"
-FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
-    "canal": (CANAL | {"old": None, "pkNames": ["id"], "mysqlType": {"id": "int"}, "sqlType": {"id": 4}}, "Canal JSON"),
-    "canal_ddl": (CANAL | {"isDdl": True, "data": None, "type": "ALTER", "sql": "ALTER TABLE t"}, "Canal JSON"),
-    "maxwell": ({"database": "d", "table": "t", "type": "update", "ts": 1, "data": {"id": 1}, "old": {"id": 0}}, "Maxwell JSON"),
-    "goldengate": (
-        {"table": "D.T", "op_type": "U", "op_ts": "2026-01-01", "pos": "1", "before": {"ID": 1}, "after": {"ID": 2}},
-        "Oracle GoldenGate JSON",
-    ),
-    "cloudevents": (
-        {"id": "n:1", "source": "/debezium/postgresql/n", "specversion": "1.0", "type": "change", "iodebeziumop": "c", "data": {}},
-        CLOUDEVENTS,
-    ),
-    "cloudevents_without_extensions": (  # extension.attributes.enable = false
-        {"id": "n:1", "source": "/n", "specversion": "1.0", "type": "io.debezium.connector.postgresql.DataChangeEvent", "data": {}},
-        CLOUDEVENTS,
-    ),
-}
 
 
 def test_bare_values_without_a_prefix_have_the_topic_of_their_table(lakehouse: Lakehouse) -> None:
