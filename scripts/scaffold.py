@@ -1,8 +1,8 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
 What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand
-since are never written over, and of YAML only what is generated otherwise now. The SQL of the system as a whole is generated at each
-run; its YAML is written if it is missing.
+since are never written over, and of YAML only what is generated otherwise now. The SQL of the system as a whole is generated at
+each run; its YAML is written if it is missing.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Commands that are killed at each of their commits, Python, Spark and all; that are interrupted; that meet; that run out of room.
 
-`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of each part of a
-story, at others whenever the code changes.
+`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of each part of
+a story, at others whenever the code changes.
 """
 
 import hashlib
