@@ -186,6 +186,7 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
     assert lakehouse.land("dead", topics(broker, "dead.*")) == loader.Landed()
 
 
+@pytest.mark.soak
 def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker: Broker, tmp_path: Path) -> None:
     """Of one that finds its tables, and with `make soak` of those that create them; whoever comes next does the rest."""
     checkout = Checkout(tmp_path)
@@ -599,6 +600,7 @@ def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
     assert "Error: short: short.public.orders/0: offsets 5 to 6 were deleted" in told.out and "nothing can be built" in told.err
 
 
+@pytest.mark.soak
 def test_a_run_on_a_resident_server_goes_on_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     broker.create("going.public.orders")
