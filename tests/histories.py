@@ -537,5 +537,29 @@ def sample_lines() -> str:
     return "".join(json.dumps(record) + "\n" for events in histories for record in events.records)
 
 
+NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
+
+
+def ddl_without_statement(events: History) -> dict[str, Any]:
+    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
+    source = {
+        "version": "3.4.0.Final",
+        "connector": events.connector,
+        "name": "src",
+        "ts_ms": 1,
+        "snapshot": "false",
+    } | events.names
+    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
+    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
+
+
+def sent_with(events: History) -> list[Record]:
+    """Records that are no rows, in the topic of the table."""
+    return [
+        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
+        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
+    ]
+
+
 if __name__ == "__main__":
     SAMPLE.write_text(sample_lines(), encoding="utf-8")

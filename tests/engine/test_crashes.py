@@ -1,50 +1,15 @@
 """A run that dies before any of its statements that write, or of its files, is finished by the next one."""
 
 import itertools
-import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Lakehouse
+from crashes import build, build_and_die
 from event_factory import PLACEHOLDER, created
 from worlds import KEYS, Event, by_id, fold, record
-
-MUTATION = re.compile(r"\s*(/\*.*?\*/\s*)?(create|insert|merge|delete|update|alter)\b", re.DOTALL | re.IGNORECASE)
-
-
-@contextmanager
-def dying_at(monkeypatch: pytest.MonkeyPatch, commit: int) -> Iterator[None]:
-    """The engine dies before the statement of this number that would write, and writes nothing more."""
-    from adapter import Engine
-
-    execute, seen = Engine.sql, itertools.count(1)
-
-    def dies(self: Any, sql: str) -> Any:
-        if MUTATION.match(sql) and next(seen) >= commit:
-            raise RuntimeError("the process was killed")
-        return execute(self, sql)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "sql", dies)
-        yield
-
-
-def build(lakehouse: Lakehouse, system: str, crash_at: int | None = None) -> bool:
-    """Scaffold and build what has landed. Whether all of it was built."""
-    done = lakehouse.scaffold(system)
-    if crash_at is None:
-        said: list[str] = []
-        assert lakehouse._run._build(lakehouse.spark, [system], [done], said.append) == 0, said
-        return True
-    from scripts.errors import LakehouseError
-
-    with pytest.MonkeyPatch.context() as patch, dying_at(patch, crash_at), suppress(LakehouseError):
-        return bool(lakehouse._run._build(lakehouse.spark, [system], [done], lambda _: None) == 0)
-    return False
 
 
 def of_table(lakehouse: Lakehouse, system: str, table: str) -> dict[int, dict[str, Any]]:
@@ -53,12 +18,14 @@ def of_table(lakehouse: Lakehouse, system: str, table: str) -> dict[int, dict[st
 
 def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(lakehouse: Lakehouse) -> None:
     """Every statement of a run that writes is a place to die: in the first run, and in one with a truncate and values left out."""
+    from adapter import Engine
+
     system = "dying"
     row = {"a": "x", "b": "y", "n": 0}
     history: list[Event] = [(5, "c", key, row, "false") for key in range(KEYS)]
     truncates: list[int] = []
     lakehouse.land(system, [record(system, "orders", 0, item, 100 + number) for number, item in enumerate(history)])
-    crashes = next(number for number in range(1, 100) if build(lakehouse, system, crash_at=number))
+    crashes = next(number for number in range(1, 100) if build_and_die(lakehouse, system, (Engine, "sql"), number))
     assert crashes > 4  # bronze's models, silver, live, counts, rejected records
     assert of_table(lakehouse, system, "orders") == fold(history)
     for number in itertools.count(1):
@@ -73,7 +40,7 @@ def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(l
         truncates.append(lsn + 40)
         emptied: Event = (lsn + 40, "t", 0, None, "false")
         lakehouse.land(system, [record(system, "orders", 0, item, next(offset)) for item in [*new, emptied]])
-        survived = build(lakehouse, system, crash_at=number)
+        survived = build_and_die(lakehouse, system, (Engine, "sql"), number)
         build(lakehouse, system)
         assert of_table(lakehouse, system, "orders") == fold(history, truncates), number
         if survived:

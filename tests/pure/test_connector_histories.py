@@ -3,28 +3,13 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from captures import records
 from conftest import REPOSITORY, corpus
 from event_factory import PLACEHOLDER
-from histories import EXPECTED, SAMPLE, History, Record, sample_lines
-from test_connectors import NOTIFICATION, SHARED, shared_history
+from histories import EXPECTED, SAMPLE, Record, sample_lines, sent_with
+from test_connectors import SHARED, shared_history
 from test_vendors import EVENTS, EXAMPLES
-
-
-def ddl_without_statement(events: History) -> dict[str, Any]:
-    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
-    source = {
-        "version": "3.4.0.Final",
-        "connector": events.connector,
-        "name": "src",
-        "ts_ms": 1,
-        "snapshot": "false",
-    } | events.names
-    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
-    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
-
 
 COMMON = "before after source op ts_ms transaction version connector name snapshot db"
 
@@ -50,14 +35,6 @@ def shown_by(records: list[Record]) -> set[tuple[str, str]]:
         told |= {"key change"} if moves or {*before} & {*after} and before.get("id") != after.get("id") else set()
         found |= {(name, column) for name in names for column in told if column}
     return found
-
-
-def sent_with(events: History) -> list[Record]:
-    """Records that are no rows, in the topic of the table."""
-    return [
-        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
-        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
-    ]
 
 
 FORKS = {

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from conftest import Lakehouse, corpus
-from histories import EXPECTED, History, Record
+from histories import EXPECTED, NOTIFICATION, History, Record, sent_with
 
 # Members of an update and of its `source` as the code of each writer has them.
 
@@ -94,30 +94,6 @@ def check(lakehouse: Lakehouse, system: str) -> None:
     found = {name: lakehouse.rows(f"{system}.{name}", "id") for name in EXPECTED}
     assert found == {name: rows for name, (_, rows) in EXPECTED.items()}
     assert lakehouse.rejected(system) == []
-
-
-NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
-
-
-def ddl_without_statement(events: History) -> dict[str, Any]:
-    """A schema change as SQL Server, Db2 and Informix tell it: the table as it is now, and no statement."""
-    source = {
-        "version": "3.4.0.Final",
-        "connector": events.connector,
-        "name": "src",
-        "ts_ms": 1,
-        "snapshot": "false",
-    } | events.names
-    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
-    return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
-
-
-def sent_with(events: History) -> list[Record]:
-    """Records that are no rows, in the topic of the table."""
-    return [
-        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
-        for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
-    ]
 
 
 def kinds_of(events: History) -> dict[str, int]:

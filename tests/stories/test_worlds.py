@@ -4,61 +4,28 @@ The histories alone, many more of them: tests/engine/test_histories.py.
 """
 
 import itertools
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
 
-import pytest
 from conftest import Lakehouse
+from crashes import build, build_and_die
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import GROUPS, KEYS, RUNS, SYSTEMS, WORLDS, Event, by_id, groups, record, worlds, wrong
 
 HAPPENINGS = ("land again", "crash", "compact", "full refresh")
 CONNECTORS = {"orders": "postgresql", "visits": "mysql"}
-MUTATION = re.compile(r"\s*(/\*.*?\*/\s*)?(create|insert|merge|delete|update|alter)\b", re.DOTALL | re.IGNORECASE)
-
-
-@contextmanager
-def dying_at(monkeypatch: pytest.MonkeyPatch, commit: int) -> Iterator[None]:
-    """dbt dies before the statement of this number that would write, and writes nothing more."""
-    from dbt.adapters.spark import session
-
-    execute, seen = session.Cursor.execute, itertools.count(1)
-
-    def dies(self: Any, sql: str, *parameters: Any) -> None:
-        if MUTATION.match(sql) and next(seen) >= commit:
-            raise RuntimeError("the process was killed")
-        execute(self, sql, *parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(session.Cursor, "execute", dies)
-        yield
-
-
-def build(lakehouse: Lakehouse, system: str, crash_at: int | None = None) -> bool:
-    """Scaffold and build what has landed. Whether all of it was built."""
-    done = lakehouse.scaffold(system)
-    if crash_at is None:
-        said: list[str] = []
-        assert lakehouse._run._build(lakehouse.spark, [system], [done], said.append) == 0, said
-        return True
-    from scripts.errors import LakehouseError
-
-    with pytest.MonkeyPatch.context() as patch, dying_at(patch, crash_at), suppress(LakehouseError):
-        return bool(lakehouse._run._build(lakehouse.spark, [system], [done], lambda _: None) == 0)
-    return False
 
 
 def live_through(lakehouse: Lakehouse, system: str, runs: list[list[dict[str, Any]]], around: list[tuple[str, int]]) -> None:
+    from dbt.adapters.spark import session
+
     for records, (happening, number) in zip(runs, around, strict=True):
         lakehouse.land(system, records)
         if happening == "land again":
             lakehouse.land(system, records)
         if happening == "crash":
-            build(lakehouse, system, crash_at=number)
+            build_and_die(lakehouse, system, (session.Cursor, "execute"), number)
         build(lakehouse, system)
         tables = [f"{system}__{table}" for table in CONNECTORS]
         if happening == "compact":
