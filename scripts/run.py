@@ -629,13 +629,20 @@ def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
     reasons = sorted(of_reason.items(), key=lambda one: (-one[1], one[0]))
     records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
     others = sum(events for _, events in reasons[REASONS_SHOWN:])
-    quoted = "is null" if table is None else "= '" + table.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    quoted = "is null" if table is None else f"= {_sql_text(table)}"
     return [
         f"{system}: {records} of {'no table' if table is None else shown(table)}:",
         *(f"  {events:,} because of {shown(reason)}" for reason, events in reasons[:REASONS_SHOWN]),
         *([f"  {others:,} for other reasons"] if others else []),
         f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}",
     ]
+
+
+def _sql_text(text: str) -> str:
+    """A text as a literal of Spark that a terminal shows and a person can copy: what is not printable is an escape."""
+    escapes = {"\\": "\\\\", "'": "\\'"}
+    shown = (escapes.get(each, each if each.isprintable() else rf"\U{ord(each):08x}") for each in text)
+    return "'" + "".join(shown) + "'"
 
 
 def _has_schema(spark: SparkSession, name: str) -> bool:

@@ -215,7 +215,7 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
         "shop: 4 records were rejected of a'b\\c\\x1b[2J:",
         "  3 because of no_position",
         "  1 because of no_key",
-        "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table = 'a\\'b\\\\c\x1b[2J'",
+        "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table = 'a\\'b\\\\c\\U0000001b[2J'",
     ]
     assert _rejects("shop", "orders", rows[:2]) == []
     many = [counted("rejected", "c", 1, f"reason {number}") for number in range(REASONS_SHOWN + 3)]
