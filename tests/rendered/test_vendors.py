@@ -348,7 +348,7 @@ def is_part(shown: Any, whole: Any) -> bool:
     return bool(shown == whole)
 
 
-def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are_shown(lakehouse: Lakehouse) -> None:
+def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are_shown(lakehouse: Any) -> None:
     """Each column of silver is shown, and each value that is shown is what silver has after the event alone."""
     sample: dict[tuple[Any, ...], Record] = {}
     for path in EVENTS.glob("*.jsonl"):
@@ -372,8 +372,8 @@ def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are
 
     lakehouse.run("worked", landed, keys={"meters": ["meter_id"], "carts": ["id"], "lines": ["id"]})
     wrong: list[tuple[str, ...]] = []
-    for _, table, _ in lakehouse.sql("show tables in silver like 'worked__*'"):
-        for row in lakehouse.printed(f"silver.{table}"):
+    for one in lakehouse.tables("worked"):
+        for row in lakehouse.printed(f"silver.{one.model('silver', 'worked')}"):
             event = str(row["_cdc_event_id"])
             if event.endswith("#before"):  # the old key of the row that is shown
                 continue
