@@ -46,7 +46,12 @@ MAX_NAME = 100  # characters of a table's name that go into the names of its fil
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
-NOT_IN_SCHEMA_BLOCKS = {"int64": ("uint64",), "string": ("DecimalText", "bytes_"), "TimestampText": ("ZonedTimestamp",)}
+NOT_IN_SCHEMA_BLOCKS = {
+    "int64": ("uint64",),
+    "double": ("number",),
+    "string": ("DecimalText", "bytes_"),
+    "TimestampText": ("ZonedTimestamp",),
+}
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys

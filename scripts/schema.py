@@ -254,12 +254,13 @@ def _fields(struct: Any) -> dict[str, dict[str, Any]]:
 
 
 def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Columns and types from row images alone: the widest type that all values have."""
+    """Columns and types from row images alone: the widest type that all values have. No value tells a double from a decimal."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.items():
             kinds.setdefault(name, set()).add(_kind(value))
-    return {name: _widest(found - {"null"}) for name, found in kinds.items()}
+    types = {name: _widest(found - {"null"}) for name, found in kinds.items()}
+    return {name: "number" if kind == "double" else kind for name, kind in types.items()}
 
 
 class BsonKind(str):

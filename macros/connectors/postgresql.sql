@@ -24,18 +24,12 @@
 -#}
 {% macro _postgresql_position() -%}
     {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. Cut by what looks for no pattern. -#}
-    {%- set sequence = '_event.payload.source.sequence' -%}
-    {%- set commit_lsn = "try_cast(trim(both '[\" ' from substring_index(" ~ sequence ~ ", ',', 1)) as bigint)" -%}
-    {%- set event_lsn = "try_cast(trim(both ']\" ' from substring_index(substring_index(" ~ sequence ~ ", ',', 2), ',', -1)) as bigint)" -%}
-    {%- set lsn -%}
-        try_cast(_event.payload.source.lsn as bigint)
-    {%- endset -%}
-    {%- set commit_part = 'coalesce(' ~ commit_lsn ~ ', ' ~ lsn ~ ', ' ~ event_lsn ~ ')' -%}
-    {%- set is_before = "lower(_event.payload.source.snapshot) = 'incremental' and " ~ commit_lsn ~ ' is not null' -%}
-    {%- set event_part = 'if(' ~ is_before ~ ', 0, coalesce(' ~ lsn ~ ', ' ~ event_lsn ~ '))' -%}
+    {%- set both = "split_part(translate(_event.payload.source.sequence, '[]\" ', ''), ',', %d)" -%}
+    {%- set commit_lsn, event_lsn = 'try_cast(' ~ both % 1 ~ ' as bigint)', 'try_cast(' ~ both % 2 ~ ' as bigint)' -%}
+    {%- set lsn = 'try_cast(_event.payload.source.lsn as bigint)' -%}
     {#- Their type has no wider numbers. -#}
     concat(
-        {{ zero_padded('cast(if(' ~ commit_part ~ ' < 0, 0, ' ~ commit_part ~ ') as string)', 20) }},
-        {{ zero_padded('cast(if(' ~ event_part ~ ' < 0, 0, ' ~ event_part ~ ') as string)', 20) }}
+        lpad(coalesce({{ commit_lsn }}, {{ lsn }}, {{ event_lsn }}), 20, '0'),
+        lpad(if(lower(_event.payload.source.snapshot) = 'incremental' and {{ commit_lsn }} is not null, 0, coalesce({{ lsn }}, {{ event_lsn }})), 20, '0')
     )
 {%- endmacro %}

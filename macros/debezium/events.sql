@@ -14,9 +14,7 @@
         ) }}
     {%- endif -%}
     {%- set bounds = _look_up_landed(events, topics) -%}
-    {%- set records %}
-        select * from {{ events }} where topic in ({{ _literals(topics) }}) and error is null and {{ _batches('batch', bounds.above, bounds.up_to) }}
-    {%- endset %}
+    {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null and ' ~ _batches('batch', bounds.above, bounds.up_to) %}
 with named as (
 
     select
@@ -25,7 +23,7 @@ with named as (
             when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
         {{ c.op }} as _op
-    from {{ parsed_event(records, envelope_schema(c, [], {})) }}
+    from {{ parsed_event(events, condition, envelope_schema(c, [], {})) }}
 
 ),
 

@@ -175,7 +175,7 @@
     there are are built anew then.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('5 ' ~ text)) }}
+    {{ return(local_md5('6 ' ~ text)) }}
 {%- endmacro %}
 
 

@@ -15,7 +15,8 @@
         'json': 'string',
         'sql': sql,
         'can_fail': true,
-        'encoded': value,
+        'text': value,
+        'no_text': '^(true|-?[0-9]+)\\\\z',
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
@@ -32,7 +33,7 @@
     databases print it; longer ones stay bytes, the highest first.
 -#}
 {% macro type_bits(value, parameters) -%}
-    {%- set bytes = "try_to_binary(" ~ value ~ ", 'base64')" -%}
+    {%- set bytes = _padded_base64(value) -%}
     {%- set highest_first = "regexp_replace(reverse(hex(" ~ bytes ~ ")), '(.)(.)', '$2$1')" -%}
     {%- set is_number = parameters and parameters[0] | int <= 63 -%}
     {%- set number -%}
@@ -42,7 +43,8 @@
         'json': 'string',
         'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first ~ ')',
         'can_fail': true,
-        'encoded': value,
+        'text': value,
+        'no_text': '^(true|-?[0-9]+)\\\\z',
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}

@@ -5,11 +5,7 @@
       does not fit,
     - sql: the value as the type that the table has; NULL where it cannot be given exactly,
     - can_fail: whether that can happen,
-    - text: the text that `from_json` gives where the JSON may be a number, which Spark prints anew; not there where it cannot be one,
-    - changed_number: how one begins of which that may change the value; else any with a fraction or an exponent may have another text,
-    - is_text: whether what it gives is a text,
-    - number: the double that `from_json` gives, of a column of doubles; `is_float`: of numbers that are rounded anyway,
-    - encoded: the text that `from_json` gives where the JSON has to be one: of `true` or a number it gives the text too,
+    - text: the text that `from_json` gives, where it may have been none; `no_text`: a pattern of the texts to ask that of,
     - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
     - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.
       Without `read_as` (within a lambda) there is none.
@@ -31,6 +27,7 @@
     {%- elif name == 'boolean' -%} {{ return(_plain_type('boolean', value)) }}
     {%- elif name in ('float', 'float32') -%} {{ return(type_float(value)) }}
     {%- elif name in ('double', 'float64') -%} {{ return(type_double(value)) }}
+    {%- elif name == 'number' -%} {{ return(type_number(value, read_as)) }}
     {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters, read_as)) }}
     {%- elif name == 'DecimalText' -%} {{ return(type_decimal_text(value, parameters)) }}
     {%- elif name == 'VariableScaleDecimal' -%} {{ return(type_variable_scale_decimal(value)) }}
@@ -47,7 +44,7 @@
     {%- elif name == 'Timestamp' -%} {{ return(type_timestamp(value, 1000)) }}
     {%- elif name == 'MicroTimestamp' -%} {{ return(type_timestamp(value, 1000000)) }}
     {%- elif name == 'NanoTimestamp' -%} {{ return(type_timestamp(value, 1000000000)) }}
-    {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value, read_as)) }}
+    {%- elif name == 'ZonedTimestamp' -%} {{ return(type_zoned_timestamp(value)) }}
     {%- elif name == 'TimestampText' -%} {{ return(type_timestamp_text(value)) }}
     {%- elif name == 'IsoDate' -%} {{ return(type_iso(value, 'date')) }}
     {%- elif name == 'IsoTime' -%} {{ return(type_iso(value, 'string')) }}
@@ -106,11 +103,17 @@
     The texts that Debezium writes for a value that the log did not hold, with the default
     `unavailable.value.placeholder`: as it is, as base64 and hexadecimal of its bytes, and as a HSTORE in JSON.
 -#}
-{% macro is_placeholder(text) -%}
-    {{ text }} in (
+{% macro placeholders() -%}
+    array(
         '__debezium_unavailable_value',
         'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
         '5f5f646562657a69756d5f756e617661696c61626c655f76616c7565',
         '{"__debezium_unavailable_value":"__debezium_unavailable_value"}'
     )
+{%- endmacro %}
+
+
+{#- Whether a text is one of them: the query has them under a name. -#}
+{% macro is_placeholder(text) -%}
+    {{ return('array_contains(_unavailable, ' ~ text ~ ')') }}
 {%- endmacro %}

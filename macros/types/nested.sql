@@ -54,6 +54,5 @@
     {%- else -%}
         {%- set sql = whole -%}
     {%- endif -%}
-    {%- set text = "'[' || array_join(" ~ value ~ ", ',') || ']'" if element['json'] == 'string' else none -%}
-    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted, 'text': text}) }}
+    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted}) }}
 {%- endmacro %}

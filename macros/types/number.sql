@@ -15,17 +15,39 @@
 
 {#-
     A double. Infinity and NaN are texts in JSON; a JSON number that is too large would become infinite in
-    silence, so an infinite value whose event does not spell it is invalid (in a column, under its name: `number`). Where no schema block
-    says that it is a double, a number that none holds may be an exact decimal.
+    silence, so an infinite value whose event does not spell it is invalid.
 -#}
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
         'sql': "if(abs(" ~ value ~ ") = double('Infinity'), if(" ~ _spells_infinity() ~ ", " ~ value ~ ", null), " ~ value ~ ")",
         'can_fail': true,
-        'number': value,
         'omitted': none,
     }) }}
+{%- endmacro %}
+
+
+{#-
+    A JSON number that no schema block calls a double: it may be an exact decimal (`decimal.format=NUMERIC`), of which a double holds some. It is
+    one where its digits are those that the double is printed with, in the fewest digits or in 17, or where both are the same whole number. With an
+    exponent it is the double that it names.
+-#}
+{% macro type_number(value, read_as=none) -%}
+    {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set text = read_as or read -%}
+    {%- set double = 'try_cast(' ~ text ~ ' as double)' -%}
+    {%- set digits = "trim('0' from translate(split_part(%s, 'e', 1), '-.', ''))" -%}
+    {%- set sql -%}
+        case schema_of_variant({{ value }})
+            when 'STRING' then if({{ text }} in ('NaN', 'Infinity', '-Infinity'), {{ double }}, null)
+            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '[0-9.]{39}', {{ double }}, null)
+            else if(
+                length({{ text }}) < 16
+                or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }}, {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})
+                or try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint), {{ double }}, null)
+        end
+    {%- endset -%}
+    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
 {%- endmacro %}
 
 
@@ -41,7 +63,7 @@
         if(abs({{ value }}) = double('Infinity'), if({{ _spells_infinity() }}, cast({{ value }} as float), null),
            if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }}), null, cast({{ value }} as float)))
     {%- endset -%}
-    {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'number': value, 'is_float': true, 'omitted': none}) }}
+    {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
 {%- endmacro %}
 
 
@@ -61,10 +83,9 @@
     {%- set is_small = precision <= 18 and scale >= 0 -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then if({{ text }} = 'Infinity', null, {{ small_decimal(text, precision, scale) if is_small else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }})
+            when 'STRING' then {{ small_decimal(text, precision, scale) if is_small else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }}
             {#- With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if no exponent of a double gives it. #}
-            when 'DOUBLE' then if(variant_get({{ value }}, '$', 'double') = 0 and not value rlike '(:|,|\\[)\\s*-?[0-9.]+[eE]-[0-9]{3}', {{ 'cast(0 as decimal(' ~ precision ~ ', ' ~ digits ~ '))' if precision <= 38 else "'0'" }}, null)
-            when 'BOOLEAN' then null
+            when 'DOUBLE' then {{ "if(" ~ text ~ " rlike '^-?0[.]0$' and not value rlike '(:|,|\\\\[)\\\\s*-?[0-9.]+[eE]-[0-9]{3}', cast(0 as decimal(" ~ precision ~ ', ' ~ digits ~ ')), null)' if precision <= 38 else 'null' }}
             else {{ _decimal(text, precision, digits) }}
         end
     {%- endset -%}
@@ -81,7 +102,7 @@
         'sql': _decimal_of_text(value, precision, scale),
         'can_fail': true,
         'text': value,
-        'changed_number': '-?(?:[0-9.]{17}|[0-9]{16}[eE])',
+        'no_text': '^-?[0-9]+[.eE][-+.0-9eE]*\\\\z',
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
@@ -150,12 +171,9 @@
     6 bits, of which A to f are those without a sign. No bytes are zero.
 -#}
 {% macro small_decimal(text, precision, scale) -%}
-    {%- set sign = 'if(' ~ text ~ " = '' or ascii(" ~ text ~ ") between 65 and 102, '0', if(ascii(" ~ text ~ ") > 32, 'F', null))" -%}
-    if(octet_length({{ text }}) < 12 or octet_length({{ text }}) = 12 and endswith({{ text }}, '='),
-       try_cast(
-           cast(conv(lpad(hex({{ _padded_base64(text) }}), 16, {{ sign }}), 16, -10) as decimal(19, 0))
-           * cast('1e-{{ scale }}' as decimal({{ [scale, 1] | max(case_sensitive=true) }}, {{ scale }}))
-           as decimal({{ precision }}, {{ scale }})), null)
+    if(octet_length({{ text }}) % 4 = 0 and (octet_length({{ text }}) < 12 or {{ text }} like '___________='),
+       try_cast(cast(conv(lpad(hex(try_to_binary({{ text }}, 'base64')), 16, if({{ text }} = '' or {{ text }} rlike '^[A-f]', '0', 'F')), 16, -10) as decimal(19, 0))
+           * {{ '0.' ~ '0' * (scale - 1) ~ '1bd' if scale else '1bd' }} as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}
 
 

@@ -59,19 +59,13 @@
 
 
 {#- ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are rejected. -#}
-{% macro type_zoned_timestamp(value, read_as=none) -%}
-    {%- set instant -%}
-        if({{ value }} rlike '^[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$', try_cast({{ value }} as timestamp), null)
-    {%- endset -%}
-    {%- set range = "timestamp '0001-01-01T00:00:00Z' and timestamp '9999-12-31T23:59:59.999999Z'" -%}
-    {%- set z = read_as or 'z' -%}
-    {%- set sql = 'if(' ~ z ~ ' between ' ~ range ~ ', ' ~ z ~ ', null)' -%}
+{% macro type_zoned_timestamp(value) -%}
+    {%- set form = '^(?!0000|(0001-01-01|9999-12-31).*[+-][0-9:]+$)[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$' -%}
     {{ return({
         'json': 'string',
-        'sql': sql if read_as else let(instant, 'z', sql),
+        'sql': 'if(' ~ value ~ " rlike '" ~ form ~ "', try_cast(" ~ value ~ ' as timestamp), null)',
         'can_fail': true,
         'omitted': is_placeholder(value),
-        'read': instant if read_as else none,
     }) }}
 {%- endmacro %}
 

@@ -1,6 +1,6 @@
 {#- Text, and every type that Debezium writes as its text (enum, json, uuid, interval …). -#}
 {% macro type_string(value) -%}
-    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'text': value, 'omitted': is_placeholder(value)}) }}
+    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'text': value, 'no_text': '^-?[0-9]+[.eE][-+.0-9eE]*\\\\z', 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
 
@@ -27,7 +27,6 @@
         'can_fail': true,
         'omitted': "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ is_placeholder(text)
             ~ " when schema_of_variant(" ~ value ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$' then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end",
-        'is_text': true,
         'read': read if read_as else none,
     }) }}
 {%- endmacro %}
@@ -39,7 +38,6 @@
         'json': 'map<string, string>',
         'sql': value,
         'can_fail': false,
-        'text': "to_json(" ~ value ~ ")",
         'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
     }) }}
 {%- endmacro %}

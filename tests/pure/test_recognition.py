@@ -30,7 +30,7 @@ def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
 
     digits = "9" * 25
     row = parsed_exactly(f'{{"a":1e-{digits},"b":0e{digits},"c":{digits * 3},"d":1.5}}')
-    assert columns_of_values([row]) == {"a": "any", "b": "any", "c": "any", "d": "double"}
+    assert columns_of_values([row]) == {"a": "any", "b": "any", "c": "any", "d": "number"}
 
 
 # What a schema block, a DDL record, a source or a key may be, if anything may be there
@@ -267,7 +267,7 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
 
     long = 2**53 + 1
     assert columns_of_values([{"a": long, "b": long, "c": 1}, {"a": 0.5, "b": 7, "c": 0.5}]) == {
-        "a": "any", "b": "int64", "c": "double",
+        "a": "any", "b": "int64", "c": "number",
     }  # fmt: skip
     of_cockroachdb = {"type": "float64", "name": "decimal", "parameters": {"precision": "20", "scale": "2"}}
     assert column_type(of_cockroachdb) == "Decimal(20,2)"

@@ -207,9 +207,8 @@ def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lake
         ("[1,0]", "n/a", "1.10"),
         ("[1,1]", "[1. Note]", "2.20"),
         ("[1,2]", "12.50 kg", "3.30"),
-        ("[1,4]", "n/a", "4.50"),
     ]
-    assert lakehouse.rejected("in_cells") == [("src.cells/0/3", "value_not_exact: price")]
+    assert lakehouse.rejected("in_cells") == [(f"src.cells/0/{at}", "value_not_exact: price") for at in (3, 4)]
 
 
 PARTIAL = "partial_row: value_capture_type has to be NEW_ROW"

@@ -230,7 +230,7 @@ def test_types_of_most_tables_are_compiled(lakehouse: Any) -> None:
     declare(lakehouse, "compiled", dict(zip(names, plain, strict=True)))
     lakehouse.run("compiled", [])
     text = lakehouse.text("staging", "stg_compiled__orders")
-    assert text.count("->") == text.count("cut ->") + 1 > 1  # where the envelope is parsed; where names are checked
+    assert "->" not in text
 
 
 # Columns of MySQL, two rows of values, and the types that they tell of.
