@@ -88,6 +88,7 @@ class Lakehouse:
         loader.create_bronze = create_own  # which every landing calls, also that of a whole `make run`
         self._parsed = b""
         self._engine: Any = None
+        self._landing: Any = None
         self._dbt_of_run = run._dbt
 
     def _own(self, system: str) -> None:
@@ -97,9 +98,13 @@ class Lakehouse:
             file.write(self.tests)
         assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
 
-    def without_dbt(self, engine: Any) -> None:
-        """From now on the engine builds what dbt would have built (None: dbt does again)."""
-        self._engine = engine
+    def without_dbt(self, engine: Any, landing: Any = None) -> None:
+        """From now on the engine builds what dbt would have built (None: dbt does again).
+
+        Args:
+            landing: lands records in the loader's place.
+        """
+        self._engine, self._landing = engine, landing
         self._run._dbt = self._built_by_engine if engine else self._dbt_of_run
 
     def _built_by_engine(self, arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
@@ -121,6 +126,8 @@ class Lakehouse:
 
         if isinstance(records, Topics):
             return land_topics(self.spark, system, records)
+        if self._landing:
+            return self._landing.land(system, records)
         if isinstance(records, list):
             self._files += 1
             path = self.project / "events" / f"{system}-{self._files:05}.jsonl"
@@ -138,7 +145,8 @@ class Lakehouse:
 
         built = self._run.Built()
         known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
-        return scaffold(Bronze(self.spark, system), connector, keys or {}, known, self.project / "models", servers, refused)
+        bronze = self._landing.records(system) if self._landing else Bronze(self.spark, system)
+        return scaffold(bronze, connector, keys or {}, known, self.project / "models", servers, refused)
 
     def run(
         self,
@@ -238,10 +246,11 @@ def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
     one: Lakehouse = request.getfixturevalue("_one_lakehouse")
     one.tests = request.path.name
     if level == "engine":
-        from adapter import Engine
+        from adapter import Engine, LandingInBronze
 
         one.reader = request.getfixturevalue("interpreted")
-        one.without_dbt(Engine(one.reader, one.project / "models"))
+        lands = None if request.node.get_closest_marker("loader") else LandingInBronze(one.reader, one.project / "events")
+        one.without_dbt(Engine(one.reader, one.project / "models"), lands)
     yield one
     one.reader = one.spark
     one.without_dbt(None)

@@ -4,19 +4,16 @@ The files of the models are those that the scaffold writes; nothing is landed, m
 """
 
 import base64
-import json
 import re
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
-from adapter import LANDED_SCHEMA, Landed, Macros, Records
+from adapter import Landed, Landing, Macros, Records, frame
 from conftest import REPOSITORY
 from pyspark.sql import Row
 
-from scripts.records import Taken, read_records
 from scripts.scaffold import Declared, Scaffolded, declared_tables, scaffold
 
 NAME = r"(?:`(?:[^`]|``)+`|[\w]+)"
@@ -29,11 +26,11 @@ class Workbench:
         self.spark = spark
         self.project = project
         self._macros = Macros()
-        self._landed: dict[str, list[Landed]] = {}
+        self._landing = Landing(project / "events")
+        self._landed = self._landing.rows
         self._built: dict[str, int] = {}
         self._refused: dict[str, set[str]] = {}
         self._views: dict[str, str] = {}
-        self._files = 0
         (project / "models").mkdir(parents=True)
         (project / "seeds").symlink_to(REPOSITORY / "seeds")
 
@@ -41,24 +38,8 @@ class Workbench:
 
     def land(self, system: str, records: Any) -> SimpleNamespace:
         """Read records (written to a new file, in their order) or a file, without those that were read before."""
-        if isinstance(records, list):
-            self._files += 1
-            path = self.project / "events" / f"{system}-{self._files:05}.jsonl"
-            path.parent.mkdir(exist_ok=True)
-            lines = (one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in records)
-            path.write_bytes("".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass"))
-            records = path
-        rows = self._landed.setdefault(system, [])
-        known = {row.identity for row in rows}
-        batch = max((row.batch for row in rows), default=0) + 1
-        before = len(rows)
-        for one in read_records(Path(records), Taken()):
-            place = (one.topic, one.partition, one.offset, one.timestamp, one.key, one.value, one.headers)
-            row = Landed(*place, batch, str(records), one.line, one.error, one.raw)
-            if row.identity not in known:
-                known.add(row.identity)
-                rows.append(row)
-        return SimpleNamespace(records=sum(row.error is None for row in rows[before:]))
+        rows = self._landing.land(system, records)
+        return SimpleNamespace(records=sum(row.error is None for row in rows))
 
     def scaffold(
         self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
@@ -162,26 +143,13 @@ class Workbench:
         view = f"{schema}.{name}".replace(".", "_dot_")
         if view not in self._views:
             if schema == "bronze":
-                self._bronze(name).createOrReplaceTempView(view)
+                frame(self.spark, self._landed[name]).createOrReplaceTempView(view)
             else:
                 self.spark.sql(self.text(schema, name)).createOrReplaceTempView(view)
             self._views[view] = view
             if schema == "staging":
                 self.spark.catalog.cacheTable(view)
         return view
-
-    def _bronze(self, system: str) -> Any:
-        rows = [
-            {
-                **{name: getattr(row, name) for name in LANDED_SCHEMA.names if hasattr(row, name)},
-                "timestamp": None if row.timestamp is None else row.timestamp * 1000,
-                "headers": [{"key": name, "value": value} for name, value in row.headers] if row.headers else None,
-                "landed_at": 0,
-                "line_end": row.line,
-            }
-            for row in self._landed[system]
-        ]
-        return self.spark.createDataFrame(pa.Table.from_pylist(rows, LANDED_SCHEMA))
 
     def text(self, schema: str, name: str) -> str:
         """The SQL of a relation."""

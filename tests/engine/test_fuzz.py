@@ -55,6 +55,7 @@ def fuzzed(chance: Random, records: list[dict[str, Any]], count: int) -> Iterato
         yield (broken(chance, line) if chance.random() < 0.02 else line).replace("\n", " ") + "\n"
 
 
+@pytest.mark.loader
 @pytest.mark.parametrize("system", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
 def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse, tmp_path: Path, system: str) -> None:
     """The models are those of the whole events; the scaffold may refuse the broken ones, with a message."""

@@ -15,6 +15,7 @@ from event_factory import created, deleted, event, truncated
 
 from scripts import loader
 
+pytestmark = pytest.mark.loader
 FIELDS: list[dict[str, Any]] = [
     {"type": "int32", "field": "id"},
     {"type": "int16", "field": "small"},

@@ -36,6 +36,7 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
 
 
+@pytest.mark.loader
 def test_small_files_of_one_table_are_read_by_several_tasks(lakehouse: Lakehouse) -> None:
     """Or one core would type all that landed of one large table: its file is forty times smaller than what is in it."""
     for number in (1, 2):
@@ -43,6 +44,7 @@ def test_small_files_of_one_table_are_read_by_several_tasks(lakehouse: Lakehouse
     assert lakehouse.spark.table("bronze.tasks").rdd.getNumPartitions() == 2
 
 
+@pytest.mark.loader
 def test_what_lands_while_a_run_writes_its_models_has_models_with_the_next_one(lakehouse: Lakehouse) -> None:
     lakehouse.land("meanwhile", [created(10, id=1)])
     done = lakehouse.scaffold("meanwhile")
@@ -161,6 +163,7 @@ def test_table_whose_events_were_deleted_goes_on_and_is_not_built_anew(lakehouse
         refused(f"has 1 of the {5 + number} changes")
 
 
+@pytest.mark.loader
 @pytest.mark.parametrize("system", ["takenback", "takenback_routed"])
 def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakehouse: Lakehouse, system: str) -> None:
     """What lands next would have their numbers, which tables that have merged them would never read."""
@@ -222,6 +225,7 @@ def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakeh
     assert live(lakehouse, system) == [{"id": 1, "note": "e"}, {"id": 2, "note": "d"}]
 
 
+@pytest.mark.loader
 def test_what_is_taken_back_from_bronze_lands_again_however_often(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it was put back meanwhile, where bronze is gone, and where nothing tells any more what had landed."""
     bronze = "bronze.again_and_again"
@@ -267,6 +271,7 @@ def test_what_is_taken_back_from_bronze_lands_again_however_often(lakehouse: Lak
     assert identity() != before
 
 
+@pytest.mark.loader
 def test_batches_that_were_taken_back_without_a_trace_stay_in_the_tables(lakehouse: Lakehouse) -> None:
     """Their snapshots were expired: what was merged stays, new batches have other numbers, and no table is built without them."""
     lakehouse.run("untraced", [created(10, id=1, note="a")])
@@ -324,6 +329,7 @@ def test_table_that_was_rolled_back_merges_again_what_it_lacks(lakehouse: Lakeho
     assert [row["note"] for row in live(lakehouse, "rolledback")] == ["b", "c", "d"]
 
 
+@pytest.mark.loader
 def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: Lakehouse) -> None:
     """The batches that it lacks come again under numbers that had been built; those of another table are no sign of them."""
 
@@ -468,6 +474,7 @@ def test_an_old_half_that_is_rejected_is_shown_where_nothing_else_is(lakehouse: 
     assert lakehouse.rejected("halves") == [("d.t/0/1#before", "no_key")]
 
 
+@pytest.mark.loader
 def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_built_anew(lakehouse: Lakehouse) -> None:
     """A topic that was made anew has other records at its offsets, and one landing may have both."""
     broken = [{**created(11, id=1), "value": text} for text in ("{", "[", '{"op":"c"')]

@@ -96,6 +96,7 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
                 lakehouse.scaffold(system)
 
 
+@pytest.mark.loader
 def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehouse) -> None:
     """As they do where a run lands what there is every minute."""
     from scripts.observe import Bronze
