@@ -397,7 +397,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             silver = declared.model("silver", system)
             is_dropped = silver in files and silver not in there
             if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
-                wanted[silver] = False
+                wanted.update({declared.model("staging", system): False, silver: False})
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():

@@ -373,7 +373,7 @@ class Engine:
     def _node(self, path: Path, described: dict[str, Any]) -> Any:
         text, layer, parents = path.read_text(encoding="utf-8"), path.parent.parent.name, list[str]()
         config = Config(described.get("config") or {})
-        if layer == "silver":
+        if layer in ("staging", "silver"):
             config |= {"materialized": "incremental", "incremental_strategy": "debezium_merge"}
         given = {"source": lambda *names: parents.append("source." + names[-1]), "ref": parents.append}
         self._macros.called(text, **given, config=config)
@@ -424,7 +424,7 @@ class Engine:
         if node.config.get("materialized") == "incremental":
             module.debezium_merge_materialization()
         else:
-            self._query(module.spark__create_view_as(this, sql))
+            self._query(f"create or replace view {this} as {sql}")
 
     def sql(self, statement: str) -> Any:
         """Every statement of a run goes through here."""

@@ -1,6 +1,6 @@
 {#-
-    Every landed record of a table's topics as one typed row: a change of the table, or a record that is none
-    (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why).
+    The change log of a table: every landed record of its topics as one typed row, a change of the table, or a record that is none
+    (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why). A run appends what has landed since.
 
     JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
     exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
@@ -32,14 +32,17 @@
     it would look through once more whenever the view is read.
 -#}
 {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') -%}
+{%- set condition = condition ~ _new_records_of_log() -%}
 {%- set op = '_op' if has_two_halves else c.op -%}
 
 {%- set row %}
         {%- if c.form != 'document' -%}
-        {%- set image = 'if(' ~ op ~ " = 'd', " ~ ('null' if keys else _image(c, 'before')) ~ ', ' ~ _image(c, 'after') ~ ')' -%}
-        {{ image }} as _row,
+        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
         {%- for field in fields if field.read %}
-        {{ field.read | replace('_row.', '(' ~ image ~ ').', 1) }} as {{ field.read_as }},
+        {%- set cell = '.value' if c.form == 'cells' else '' -%}
+        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
+        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell ~ ')' %}
+        {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
         {%- endfor %}
         {%- endif -%}
 {%- endset -%}

@@ -102,9 +102,18 @@
 {%- endmacro %}
 
 
-{#- The JSON value of a column in a row image, which is a struct. -#}
+{#- A column of an image; of several members that hold images, of the first that has it. -#}
+{% macro _column_of_image(c, image, name) -%}
+    {%- if c.form in ('flat', 'document') -%} {{ return(_image(c, image) ~ '.' ~ quoted(name)) }} {%- endif -%}
+    {%- set found = [] -%}
+    {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member) ~ '.' ~ quoted(name)) -%} {%- endfor -%}
+    {{ return(found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')') }}
+{%- endmacro %}
+
+
+{#- The JSON value of a column of an image, `before` or `after`, or of the row that counts, `_row`. -#}
 {% macro _member(image, c, name, json, keys) -%}
-    {%- set value = image ~ '.' ~ quoted(name) -%}
+    {%- set value = '_row.' ~ quoted(name) if image == '_row' else _column_of_image(c, image, name) -%}
     {%- if c.form == 'cells' and name in keys and _is_plain_key(json) -%}
         try_cast({{ _text_of_cell(c, value) }} as {{ json }})
     {%- else -%}
@@ -129,7 +138,7 @@
     new key; of a delete that member does, because columns of `before` may be invented.
 -#}
 {% macro _old_key_value(c, name, json, keys, of_delete=false) -%}
-    {%- set before = _member(_image(c, 'before'), c, name, json, keys) -%}
+    {%- set before = _member('before', c, name, json, keys) -%}
     {%- if c.key and c.key not in _image_members(c, 'before') -%}
         {%- set own = _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) -%}
         coalesce({{ own ~ ', ' ~ before if of_delete else before ~ ', ' ~ own }})
@@ -166,7 +175,7 @@
 {% macro _key_has_changed(c, fields, keys) -%}
     {%- for field in fields if field.name in keys -%}
         {%- set before = _old_key_value(c, field.name, field.json, keys) -%}
-        {%- set after = _member(_image(c, 'after'), c, field.name, field.json, keys) -%}
+        {%- set after = _member('after', c, field.name, field.json, keys) -%}
         {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if field.json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}

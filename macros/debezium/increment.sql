@@ -4,10 +4,9 @@
     `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`, whether some did,
     and `stored`, the table that they are merged into, if any. A first build and a full refresh take everything.
 
-    When a model runs, its new changes are parsed once, into Spark's cache, under a name of their own. What they
-    are (how many of each kind, the newest truncate) is asked there, and the merge reads them there.
+    When a model runs, what its new changes are (how many of each kind, the newest truncate) is asked of the change log.
 
-    - changes: relation, the staging model,
+    - changes: relation, the change log,
     - keys, columns: lists of texts, what the model declares.
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
@@ -16,12 +15,12 @@
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
-    {%- set condition = 'true' if bounds.has_new else 'false' -%}
+    {%- set condition = _batches('_cdc_batch', bounds.above, bounds.up_to) if bounds.has_new else 'false' -%}
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
     {{ return({
-        'relation': new_changes_name() if bounds.has_new else changes,
+        'relation': changes,
         'condition': condition,
         'has_partial': bounds.has_partial,
         'is_of_documents': bounds.is_of_documents,
@@ -39,9 +38,9 @@
 {%- endmacro %}
 
 
-{#- The name of the cached changes of this model, for as long as it runs. -#}
-{% macro new_changes_name() -%}
-    {{ return(quoted('cdc_new_' ~ this.identifier)) }}
+{#- The new changes of a model, as a query. -#}
+{% macro new_changes(bounds) -%}
+    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_batch', bounds.above, bounds.up_to) ~ ')') }}
 {%- endmacro %}
 
 
@@ -54,7 +53,7 @@
     - is_routed: whether staging reads them of an events model,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
-    - has_new: whether there are changes between the two; they are in the cache then,
+    - has_new: whether the log has records between the two,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
     - has_rejected_half: whether the old half of a change of key is rejected, which the counts do not have,
     - is_log: whether the positions of what staging reads are those of a log,
@@ -75,6 +74,8 @@
     - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
     - has_key_in_places: whether changes of one key stand in two partitions or files,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
+    - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are read,
+    - is_narrow: whether the newer row counts as a whole wherever two meet,
     - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
     - resets, resets_before: where the log started over, as `debezium_resets` gives it, with and without the new changes,
     - known_resets: what is stored of it, which has them too where a run was killed before it had merged them,
@@ -105,11 +106,11 @@
         {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false} -%} {%- endif -%}
+    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {#- Of a table whose snapshots are gone: what it was built from, unless some of that is read, and would be counted, again. #}
     {%- set built_from, _, counted_then = stored.get('cdc.built-from', '').partition(' ') -%}
-    {%- set up_to = newest_batch_of(source) -%}
+    {%- set up_to = newest_batch_of_log(changes, source) -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
@@ -120,7 +121,7 @@
         'is_routed': source.routed_by is not none,
         'above': above,
         'up_to': up_to,
-        'has_new': is_new or up_to > above and _has_records(source, above, up_to),
+        'has_new': is_new or up_to > above,
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
@@ -143,6 +144,8 @@
         'is_in_order': true,
         'has_key_in_places': false,
         'merged_position': merged.position,
+        'is_whole': merged.is_whole,
+        'is_narrow': false,
         'counted': merged.counted or (counted_then if above >= built_from | int else ''),
         'resets': '{}' if is_new else _resets_before(stored, above),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
@@ -150,10 +153,7 @@
         'snapshot': snapshot,
         'batch': '_cdc_batch',
     } -%}
-    {%- if bounds.has_new -%}
-        {%- do check_text(changes, source) -%}
-        {%- do _cache_new_changes(bounds) -%}
-    {%- endif -%}
+    {%- do _ask_new_changes(bounds) if bounds.has_new -%}
     {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
     {{ return(bounds) }}
 {%- endmacro %}
@@ -179,27 +179,25 @@
 {%- endmacro %}
 
 
-{#- A staging view of another text than its model has now would give the rows of that text, which nothing would read again. -#}
-{% macro check_text(staging, source) -%}
-    {%- if source.id in selected_resources -%} {{ return('') }} {%- endif -%}
-    {%- set found = run_query('show tblproperties ' ~ staging ~ " ('cdc.declaration')").rows[0][1] -%}
-    {%- if found != declaration_digest(source.declaration) -%}
+{#- The newest batch of a change log. One of another text than its model has now would give the rows of that text, which nothing would read again. -#}
+{% macro newest_batch_of_log(changes, source) -%}
+    {%- set of_run = bounds_of_run().get(source.id) -%}
+    {%- if of_run -%} {{ return(of_run.up_to) }} {%- endif -%}
+    {%- set stored = _silver_properties(changes) -%}
+    {%- do _check_bronze(source.bronze, stored) -%}
+    {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ staging ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ staging.identifier ~ '+'
+            'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
+    {{ return(merged_up_to(changes, '_cdc_batch', stored).batch) }}
 {%- endmacro %}
 
 
-{#- Parse the changes between the bounds into Spark's cache, and note in `bounds` what they are. -#}
-{% macro _cache_new_changes(bounds) -%}
-    {%- do drop_new_changes() -%}
-    {%- do run_query(
-        'cache lazy table ' ~ new_changes_name() ~ ' as select * except (_cdc_key, _cdc_value)' ~ (', xxhash64(_cdc_key) as _cdc_key_hash' if bounds.above)
-        ~ ' from ' ~ bounds.changes
-        ~ ' where _cdc_batch > ' ~ bounds.above ~ ' and _cdc_batch <= ' ~ bounds.up_to
-    ) -%}
+{#- Note in `bounds` what the new changes are. -#}
+{% macro _ask_new_changes(bounds) -%}
+    {%- set new = new_changes(bounds) -%}
     {%- set asks_order = bounds.is_log and bounds.get('keys') -%}
     {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
     {%- set places = 'to_json(slice(sort_array(collect_set(_cdc_place_hash)), 1, 2))' -%}
@@ -209,9 +207,10 @@
         'max_by(_cdc_event_id, _cdc_position) ' ~ of_truncate, 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ of_truncate ~ ' as string)',
         "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
         places, 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
-        'any_value((' ~ _order_of_keys(new_changes_name(), bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
+        'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
     ] -%}
-    {%- set found = run_query(count_changes_sql(new_changes_name(), ', ' ~ further | join(', '), with_old_halves=true)) -%}
+    {%- set found = run_query(count_changes_sql(new, ', ' ~ further | join(', '), with_old_halves=true)) -%}
+    {%- do bounds.update({'has_new': bounds.is_new or found.rows | length > 0}) -%}
     {%- set newest = [] -%}
     {%- for row in found.rows if row[16] -%}
         {%- do bounds.update({'is_in_order': row[16] | int in (0, 2), 'has_key_in_places': row[16] | int >= 2}) -%}
@@ -238,9 +237,9 @@
     {%- endfor -%}
     {%- if bounds.is_of_documents -%}
         {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
-        {%- set found = run_query(patches ~ new_changes_name() ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
+        {%- set found = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
         {%- do bounds.update({'patched': bounds.columns | select('in', found.columns[0].values()) | list}) -%}
-    {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ new_changes_name()).columns[0].values() -%}
+    {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ bounds.changes).columns[0].values() -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
@@ -251,20 +250,21 @@
         {%- do bounds.update({'counted': (before[0] + new[0]) ~ ':' ~ (before[1] + new[1])}) -%}
     {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
+    {#- Where a row may hold a value, a late change of the whole row would overwrite it, unless it is no late one. #}
+    {%- do bounds.update({
+        'is_whole': bounds.is_whole and not bounds.has_partial,
+        'is_narrow': not bounds.has_partial and not bounds.patched and not bounds.is_moved
+            and (bounds.is_whole or (bounds.lowest or '') > bounds.merged_position),
+    }) -%}
     {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max(case_sensitive=true)}) -%}
-{%- endmacro %}
-
-
-{% macro drop_new_changes() -%}
-    {%- do run_query('drop view if exists ' ~ new_changes_name()) -%}
 {%- endmacro %}
 
 
 {#-
     How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. The old half of
-    a change of key is no record; `with_old_halves` they are counted too, in rows of their own. `is_staging`: the relation is a view that parses.
+    a change of key is no record; `with_old_halves` they are counted too, in rows of their own.
 -#}
-{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false, is_staging=false) -%}
+{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false) -%}
     {%- set is_counted = "_cdc_kind <> 'other_table'" ~ ('' if with_old_halves else ' and not ' ~ _is_old_half()) %}
 select
     _cdc_batch as batch,
@@ -274,17 +274,9 @@ select
     count(*) as events,
     cast(max(_cdc_changed_at) as string) as newest_change_at
     {{- further }}
-from {{ _rows_where(relation, is_counted) if is_staging else relation ~ ' where ' ~ is_counted }} and {{ condition }}
+from {{ relation }}
+where {{ is_counted }} and {{ condition }}
 group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_half() if with_old_halves }}
-{%- endmacro %}
-
-
-{#-
-    Rows of a staging view, chosen by what it computes. A filter on that is pushed into the view, and Spark then copies the expression, with the
-    parse in it, to where it is read (decision 5); what a generator gives is filtered behind it. What narrows the records (batch, key) still goes down.
--#}
-{% macro _rows_where(staging, condition) -%}
-    {{ staging }} lateral view explode(array({{ condition }})) as _cdc_is_chosen where _cdc_is_chosen
 {%- endmacro %}
 
 
@@ -449,7 +441,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
         {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
         {%- set lost = run_query(
             'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ replaced ~ ' where _cdc_event_id is not null) left anti join '
-            ~ '(select ' ~ event ~ ' as event from ' ~ new_changes_name() ~ ') using (event)'
+            ~ '(select ' ~ event ~ ' as event from ' ~ new_changes(bounds) ~ ') using (event)'
         ).rows[0] -%}
         {%- if lost[0] -%}
             {%- do _refuse_to_build(bronze ~ ' has not the events of ' ~ lost[0] ~ ' of its rows (' ~ lost[1] ~ ')', bronze) -%}
@@ -459,7 +451,6 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
 
 
 {% macro _refuse_to_build(reason, bronze) -%}
-    {%- do drop_new_changes() -%}
     {{ exceptions.raise_compiler_error(
         'model ' ~ model.name ~ ': it has to be built anew, but ' ~ reason ~ '.\n'
         ~ '  What they told would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ ' version as of <snapshot> where …),\n'
@@ -542,7 +533,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
 
 {#-
     What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
-    records, as `<number>:<number>`, which only silver has, and `is_moved`, whether rows may have `_cdc_moves`. They are stored with the commit of the
+    records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
     merge as a property of its snapshot. What is told is of the snapshot that `properties` are of, the table's, whatever is committed meanwhile: of it or of the
     last one before it that tells, as commits of other tools do not; snapshots that a rollback took back are none of these. Where no snapshot is left
     that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
@@ -561,10 +552,12 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
         {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
         {%- set of_rows = 'select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation ~ ' version as of ' ~ head -%}
         {%- set greatest = run_query(of_rows).rows[0] if of_head else [none, none] -%}
-        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true}) }}
+        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true, 'is_whole': false}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', ''] -%}
-    {{ return({'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts}) }}
+    {{ return({
+        'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts,
+    }) }}
 {%- endmacro %}
 
 

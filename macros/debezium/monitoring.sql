@@ -32,7 +32,7 @@ from (
     {%- endif %}
     {%- else %}
     select {{ literal(table) }} as source_table, * from (
-        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch'), is_staging=true) }}
+        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch')) }}
     ) as counted
     union all
     {%- endif %}
@@ -203,11 +203,12 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.routed.append(source.relation) -%}
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
+        {%- set read = newest_batch_of_log(models[0], source) -%}
+        {%- if read < bounds.up_to and _has_records(source, read, bounds.up_to) -%} {%- do bounds.update({'up_to': read}) -%} {%- endif -%}
         {%- if counted.get(table) == declaration -%}
             {%- do bounds.known.append(table) -%}
-        {%- else -%}
-            {%- do check_text(models[0], source) -%}
-            {%- do bounds.rebuilt.append(table) if table in counted -%}
+        {%- elif table in counted -%}
+            {%- do bounds.rebuilt.append(table) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do bounds.rebuilt.extend(counted.keys() | reject('in', tables) | list) -%}
@@ -243,8 +244,8 @@ select
     _cdc_batch as batch,
     _cdc_key as key,
     _cdc_value as value
-from {{ _rows_where(models[0], '_cdc_reject_reason is not null') }}
-    and {{ _uncounted(bounds, table, '_cdc_batch') }}
+from {{ models[0] }}
+where _cdc_reject_reason is not null and {{ _uncounted(bounds, table, '_cdc_batch') }}
 union all
     {%- endif %}
     {%- endfor %}

@@ -3,7 +3,7 @@
     change of their key, or after a truncate, and lie below it lose to what is older; so does a truncate below a change of any
     key. What had landed before is none of these, but a redelivery; its original is looked for only where there is something to ask.
 
-    - bounds: of the model that is run, with its new changes in the cache.
+    - bounds: of the model that is run.
 
     Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
     are; with those that were known, as text of JSON.
@@ -17,13 +17,8 @@
     {%- if not below -%}
         {{ return(bounds.resets) }}
     {%- endif -%}
-    {#- Staging parses only what passes a filter on a column of bronze, such as the Kafka key; by its hash, as it is a value of a row. #}
-    {%- set key_hashes = run_query('select ' ~ ('_cdc_key_hash' if bounds.above else '0') ~ ' from (' ~ below ~ ') as below limit 1001').columns[0].values() -%}
-    {%- if not key_hashes -%}
-        {{ return(bounds.resets) }}
-    {%- endif -%}
     {%- set resets = fromjson(bounds.resets) -%}
-    {%- for row in run_query(_without_redeliveries(bounds, below, key_hashes)).rows -%}
+    {%- for row in run_query(_without_redeliveries(bounds, below)).rows -%}
         {%- set first, last, count = row[1] | int, row[2] | int, row[3] | int -%}
         {%- set known = resets.get(row[0], [first, last, 0]) -%}
         {%- set first = [known[0], first] | min(case_sensitive=true) -%}
@@ -40,12 +35,11 @@
 -#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set new = _in_place(new_changes_name(), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
+    {%- set new = _in_place(new_changes(bounds), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
         {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
-        {{- ', new._cdc_key_hash' if bounds.above }}
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
@@ -171,7 +165,7 @@ from (
         max(max(_cdc_place_number)) over (
             partition by _cdc_place_hash, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding
         ) as last
-    from (select *, {{ _epoch_of_position() }} as _cdc_epoch from {{ new_changes_name() }} where _cdc_kind in ('change', 'truncate')) as new
+    from (select *, {{ _epoch_of_position() }} as _cdc_epoch from {{ new_changes(bounds) }} where _cdc_kind in ('change', 'truncate')) as new
     group by _cdc_place_hash, _cdc_epoch, _cdc_batch
 ) as batches
 where first <= last
@@ -277,20 +271,10 @@ where {{ condition }}
 {%- endmacro %}
 
 
-{#-
-    By partition or file, those of them whose like had not landed before; `key_hashes` are of their Kafka keys, where these are few. Where
-    all that has landed is new it is in the cache, and is not parsed again.
--#}
-{% macro _without_redeliveries(bounds, below, key_hashes) -%}
+{#- By partition or file, those of them whose like had not landed before. -#}
+{% macro _without_redeliveries(bounds, below) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set is_change = "_cdc_kind in ('change', 'truncate')" -%}
-    {%- set is_before = '_cdc_batch <= ' ~ bounds.up_to -%}
-    {%- if bounds.above and key_hashes | length <= 1000 -%}
-        {%- set hashes = key_hashes | map('string') | unique(case_sensitive=true) | join(', ') -%}
-        {%- set is_before = is_before ~ ' and xxhash64(_cdc_key) in (' ~ hashes ~ ')' -%}
-    {%- endif -%}
-    {%- set of_staging = '(select * from ' ~ _rows_where(bounds.changes, is_change) ~ ' and ' ~ is_before ~ ')' -%}
-    {%- set originals = [of_staging, 'true'] if bounds.above else [new_changes_name(), is_change ~ ' and ' ~ is_before] -%}
+    {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
 {%- set is_same -%}
         {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
         {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}
@@ -298,7 +282,7 @@ where {{ condition }}
         {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
 from ({{ below }}) as below
-left anti join ({{ _in_place(originals[0], originals[1], bounds.is_of_topic) }}) as original
+left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
     on
         {{ is_same }}
         and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}

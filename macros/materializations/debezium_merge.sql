@@ -22,8 +22,8 @@
     {%- set text = re.sub('(?s)[{][{]-?\\s*config\\(.*?\\)\\s*-?[}][}]', '', text) -%}
     {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_latest, debezium_log, debezium_events,\n'
-            ~ '  debezium_event_counts or debezium_rejected_events, and nothing else: conditions and further columns belong in a model that reads it.'
+            'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
+            ~ '  debezium_events, debezium_event_counts or debezium_rejected_events, and nothing else: conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -38,9 +38,6 @@
         {%- do _merge_counts(bounds) -%}
     {%- else -%}
         {%- do _merge_silver(bounds) -%}
-    {%- endif -%}
-    {%- if bounds.has_new and bounds.changes -%}
-        {%- do drop_new_changes() -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -152,7 +149,7 @@
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.is_moved) }}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.is_moved, bounds.is_narrow) }}
             {%- else %}
             insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
             replace where {{ bounds.batch }} > {{ bounds.above }}
@@ -170,7 +167,6 @@
 -#}
 {% macro _check_no_other_truncate(bounds) -%}
     {%- if run_query('show tblproperties ' ~ this ~ " ('cdc.truncated-at')").rows[0][1] != bounds.known_truncated_at -%}
-        {%- do drop_new_changes() -%}
         {{ exceptions.raise_compiler_error('model ' ~ model.name ~ ': another run has merged a truncate meanwhile. Nothing is lost; run it again.') }}
     {%- endif -%}
 {%- endmacro %}
@@ -262,25 +258,29 @@
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') -%}
+        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
         {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else '')) -%}
     {%- endif -%}
 {%- endmacro %}
 
 
 {#-
-    A MERGE in which every column is decided by the positions of its writes.
+    A MERGE in which every column is decided by the positions of its writes. Where the newer row counts as a whole (`is_narrow`) only the keys
+    and positions of stored rows are read.
 
     `_cdc_held` gives the position of a column's write where it is older than the row's; an incoming row that is
     older as a whole may still supply such a column, and nothing else of it counts. A column of `patched` is what the patches of both
     make of it. Where some rows passed keys on (`is_moved`), what both rows know of it decides whether one is there.
 -#}
-{% macro debezium_merge_sql(target, source, keys, columns, patched=[], is_moved=false) -%}
+{% macro debezium_merge_sql(target, source, keys, columns, patched=[], is_moved=false, is_narrow=false) -%}
     {%- set metadata = metadata_columns() -%}
     {%- set has_moves = 'coalesce(stored._cdc_moves, incoming._cdc_moves) is not null' -%}
 merge into {{ target }} as stored
 using {{ source }} as incoming
 on {% for key in keys %}stored.{{ quoted(key) }} <=> incoming.{{ quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %}
+{%- if is_narrow %}
+when matched and incoming._cdc_position > stored._cdc_position then update set *
+{%- else %}
 when matched and (
     incoming._cdc_position > stored._cdc_position
     or exists(
@@ -315,6 +315,7 @@ when matched and (
     _cdc_moves = if({{ has_moves }}, {{ _moves_of_row(_merged_moves(), _newer_of('row'), _newer_of('out')) }}, null),
     {%- endif %}
     _cdc_held = {{ _merged_held(is_moved) }}
+{%- endif %}
 when not matched then insert *
 {%- endmacro %}
 

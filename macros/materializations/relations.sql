@@ -20,24 +20,6 @@
 {% endmacro %}
 
 
-{#-
-    dbt-spark's view, with the digest of its model's text as a property: `check_text` compares it. A view of the same text gives the same rows.
--#}
-{% macro spark__create_view_as(relation, sql) -%}
-    create or replace view {{ relation }}
-    {%- if config.persist_column_docs() %}
-    ({{ get_persist_docs_column_list(model.columns, get_columns_in_query(sql)) }})
-    {%- endif %}
-    {{ comment_clause() }}
-    {%- if config.get('contract').enforced %}
-    {{ get_assert_columns_equivalent(sql) }}
-    {%- endif %}
-    tblproperties ('cdc.declaration' = {{ literal(declaration_digest(model.raw_code)) }})
-    as
-    {{ sql }}
-{%- endmacro %}
-
-
 {#- Schemas are what the model says, without the target's name in front: analysts query `shop.orders`. -#}
 {% macro generate_schema_name(custom_schema_name, node) -%}
     {{ return(custom_schema_name or target.schema) }}

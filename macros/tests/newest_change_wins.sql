@@ -3,7 +3,7 @@
 select newest.*
 from (
     select {{ _quoted_list(keys) }}, max(_cdc_position) as newest_position
-    from {{ _rows_where(changes, "_cdc_kind = 'change'") }} {{- _is_merged(model) }}
+    from {{ changes }} where _cdc_kind = 'change' {{- _is_merged(model) }}
     group by {{ _quoted_list(keys) }}
 ) as newest
 left join {{ model }} as stored
@@ -13,7 +13,7 @@ where
     {%- if execute and _keeps_moves(changes) %}
     and coalesce(stored._cdc_moves.`out`._cdc_position, '') <> newest.newest_position
     {%- endif %}
-    and newest.newest_position > coalesce((select max(_cdc_position) from {{ _rows_where(changes, "_cdc_kind = 'truncate'") }} {{- _is_merged(model) }}), '')
+    and newest.newest_position > coalesce((select max(_cdc_position) from {{ changes }} where _cdc_kind = 'truncate' {{- _is_merged(model) }}), '')
 {% endtest %}
 
 

@@ -10,6 +10,6 @@ where
     not _cdc_is_deleted
     and {{ log_position() }} < (
         select max({{ log_position() }})
-        from {{ _rows_where(changes, "_cdc_kind = 'change' and _cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0'") }} {{- _is_merged(model) }}
+        from {{ changes }} where _cdc_kind = 'change' and _cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0' {{- _is_merged(model) }}
     )
 {% endtest %}

@@ -61,6 +61,26 @@ def test_any_history_gives_the_fold(tables: Any, chance: Random, connector: str)
     assert set(found) <= set(range(GROUPS * KEYS))
 
 
+@worlds(1)
+@given(chance=st.randoms(use_true_random=True))
+def test_runs_of_whole_rows_before_and_after_values_that_were_left_out_give_the_fold(tables: Any, chance: Random) -> None:
+    """A MERGE of whole rows, which reads keys and positions only, takes turns with the one that decides each column."""
+    system, world = f"whole_history_{next(SYSTEMS)}", groups(chance, GROUPS)
+    world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])
+    offsets = itertools.count(1)
+    runs: list[list[dict[str, Any]]] = [[] for _ in range(5)]
+    for number, (history, _) in enumerate(world):
+        for change in history:
+            is_partial, is_late = PLACEHOLDER in (change[3] or {}).values(), change[0] >= 35
+            # Run 3 lies above all that was merged before it; 2 and 4 bring whole rows from below.
+            run = (4 if is_partial else chance.choice([3, 4])) if is_late else 1 if is_partial else chance.choice([0, 2, 4])
+            runs[run].append(record(system, "orders", number, change, next(offsets)))
+    for records in runs:
+        tables.land(system, records)
+        tables.build(system)
+    assert not wrong(by_id(tables.rows(system, "orders")), world, [])
+
+
 @worlds(max(1, WORLDS // 3))
 @given(chance=st.randoms(use_true_random=True))
 def test_keys_that_rows_pass_on_in_one_statement_have_the_rows_of_the_source(tables: Any, chance: Random) -> None:

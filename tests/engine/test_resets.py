@@ -97,7 +97,7 @@ def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakeho
     text = model.read_text()
     other = "alter table silver.truncated_meanwhile__orders set tblproperties ('cdc.truncated-at' = '0000.9')"
     model.write_text(f'{{{{ config(pre_hook = "{other}") }}}}\n{text}')
-    *_, failed = lakehouse.dbt("run", "--select", "truncated_meanwhile__orders").result
+    *_, failed = lakehouse.dbt("run", "--select", "stg_truncated_meanwhile__orders", "truncated_meanwhile__orders").result
     assert "another run has merged a truncate meanwhile" in failed.message
     assert len(lakehouse.rows("silver.truncated_meanwhile__orders")) == 2
 
@@ -182,6 +182,7 @@ def test_a_row_that_a_change_of_key_does_not_remove_is_told(lakehouse: Lakehouse
     assert lakehouse.resets("rebinned_key") == {"b.t": {"b.b.t/0": [1, 1, 1]}}
 
 
+@pytest.mark.loader
 def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
     lakehouse: Lakehouse, epochs: Any, tmp_path: Path
 ) -> None:

@@ -286,10 +286,10 @@ def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and
         system, [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]), change("notes", "c", 12, 1)]
     )
     lakehouse.land(system, [{**change("orders", "c", 20, 2), "topic": "t"}, change("notes", "u", 21, 1)])
-    assert lakehouse.dbt("run", "--select", "ahead__events").success
+    assert lakehouse.dbt("run", "--select", "ahead__events", "stg_ahead__orders").success
     lakehouse.land(system, [change("notes", "u", 30, 1)])
 
-    assert lakehouse.dbt("run", "--select", "ahead__notes", *counts).success
+    assert lakehouse.dbt("run", "--select", "stg_ahead__notes", "ahead__notes", *counts).success
     assert lakehouse.sql("select batch, sum(events) from monitoring.ahead__event_counts group by 1 order by 1") == [(1, 3), (2, 2)]
     assert lakehouse.dbt("run", "--select", "ahead__events", *counts).success
     assert counted(lakehouse, system) == [

@@ -1,7 +1,6 @@
 """Types that records of earlier landings tell."""
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -128,35 +127,6 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
     assert any("column id is declared int32, new events have int64" in note for note in notes), notes
     with pytest.raises(LakehouseError, match="column n is declared uint64, and new events have int64"):
         scaffolded(6, ddl(6, id, {**n, "typeName": "BIGINT"}, price, when))
-
-
-def shared_expressions(lakehouse: Lakehouse, relation: str) -> list[str]:
-    """What Spark computes for each row, whatever conditions stand around it, as several expressions of a projection have it."""
-    expressions = lakehouse.spark._jvm.org.apache.spark.sql.catalyst.expressions
-    found = []
-    plans = [lakehouse.table(relation)._jdf.queryExecution().sparkPlan()]
-    for plan in plans:
-        plans += [plan.children().apply(at) for at in range(plan.children().size())]
-        if plan.nodeName() == "Project":
-            known = expressions.EquivalentExpressions(False)  # as spark.sql.subexpressionElimination.skipForShortcutExpr is
-            for at in range(plan.projectList().size()):
-                known.addExprTree(plan.projectList().apply(at), getattr(known, "addExprTree$default$2")())
-            common = known.getCommonSubexpressions()
-            found += [common.apply(at).sql() for at in range(common.size())]
-    return found
-
-
-def test_no_event_is_searched_for_what_few_of_its_values_ask(lakehouse: Lakehouse) -> None:
-    """Texts had the search for half a character in common: it went through every event, and took more time than all else."""
-    kinds = ["string", "string", "double", "double", "float32", "bytes", "any", "any", "Decimal(12,2)", "map", "array<string>"]
-    names = [f"c{at}" for at in range(len(kinds))]
-    lakehouse.land("searched", [created(1, **dict.fromkeys(["id", *names]))])
-    lakehouse.scaffold("searched")
-    declare(lakehouse, "searched", dict(zip(names, kinds, strict=True)))
-    lakehouse.run("searched", [])
-    shared = shared_expressions(lakehouse, "staging.stg_searched__orders")
-    assert any("payload" in text for text in shared)
-    assert not [text for text in shared if re.search(r"\bvalue\b", text) and "startswith(" not in text]
 
 
 def test_a_new_column_of_two_types_is_refused_until_one_is_declared(lakehouse: Lakehouse) -> None:

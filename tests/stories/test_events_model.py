@@ -8,7 +8,8 @@ from test_routing import bare, change, counted, on_topic
 
 
 def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(lakehouse: Lakehouse, project: Path) -> None:
-    system, models = "behind", ["behind__orders", "behind__event_counts", "behind__rejected_events"]
+    system, models = "behind", ["stg_behind__orders", "stg_behind__lines", "behind__orders"]
+    models += ["behind__event_counts", "behind__rejected_events"]
     lakehouse.run(system, on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]))
     new = [{**record, "topic": "t", "offset": offset} for offset, record in ((20, change("orders", "c", 20, 2)), (21, bare("{")))]
     lakehouse.land(system, new)
