@@ -38,25 +38,19 @@
 {%- endmacro %}
 
 
-{#- The new changes of a model, as a query. -#}
-{% macro new_changes(bounds) -%}
-    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_batch', bounds.above, bounds.up_to) ~ ')') }}
-{%- endmacro %}
-
-
 {#-
     - keys, columns: what the model declares,
     - declaration: a digest of its columns and of its staging model's text,
-    - changes: the staging relation, as text,
+    - changes: the change log, as text,
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - bronze: the identity of the table of records,
-    - is_routed: whether staging reads them of an events model,
+    - is_routed: whether the change log reads them of an events model,
     - above: the newest batch that this table has merged (0 for none),
     - up_to: the newest batch there is,
     - has_new: whether the log has records between the two,
     - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
     - has_rejected_half: whether the old half of a change of key is rejected, which the counts do not have,
-    - is_log: whether the positions of what staging reads are those of a log,
+    - is_log: whether its positions are those of a log,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
     - known_truncated_at: the stored one,
     - described: a digest of the descriptions that its columns have as comments,
@@ -176,22 +170,6 @@
 -#}
 {% macro declaration_digest(text) -%}
     {{ return(local_md5('6 ' ~ text)) }}
-{%- endmacro %}
-
-
-{#- The newest batch of a change log. One of another text than its model has now would give the rows of that text, which nothing would read again. -#}
-{% macro newest_batch_of_log(changes, source) -%}
-    {%- set of_run = bounds_of_run().get(source.id) -%}
-    {%- if of_run -%} {{ return(of_run.up_to) }} {%- endif -%}
-    {%- set stored = _silver_properties(changes) -%}
-    {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
-        ) }}
-    {%- endif -%}
-    {{ return(merged_up_to(changes, '_cdc_batch', stored).batch) }}
 {%- endmacro %}
 
 
@@ -437,7 +415,7 @@ group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_h
         ) -%}
     {%- endif -%}
     {%- if 'cdc.built-from' in stored -%}
-        {#- The event of an old key has a row of its own in staging, under the event's name with a mark. #}
+        {#- The event of an old key has a row of its own in the change log, under the event's name with a mark. #}
         {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
         {%- set lost = run_query(
             'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ replaced ~ ' where _cdc_event_id is not null) left anti join '

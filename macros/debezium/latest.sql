@@ -15,7 +15,6 @@
     {%- set others = columns | reject('in', keys) | list -%}
     {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
 
-    {#- No CTEs: with one, Spark would number those of the staging view anew and not find the cached changes. -#}
     {%- set new = debezium_new_changes(changes, keys, columns) %}
 
 select

@@ -4,8 +4,8 @@
     - events: relation, the records of the system,
     - tables: name of the source's table → its staging model and its silver model.
 
-    What a silver model counted in this run, when it parsed its new changes, is taken from there; the rest is counted
-    in staging. The rows of a batch replace those that it had, so counting it again changes nothing.
+    What a silver model counted in this run is taken from there; the rest is counted in the change logs. The
+    rows of a batch replace those that it had, so counting it again changes nothing.
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
@@ -227,7 +227,7 @@ group by batch, source_table, kind, op, reject_reason
     - events: relation, the records of the system,
     - tables: name of the source's table → its staging model and its silver model.
 
-    What a silver model counted in this run tells which tables have such records; only their staging is read, once more.
+    What a silver model counted in this run tells which tables have such records; only their change logs are read.
     The rows are merged by table, record, batch and what it holds: a line of a file that was replaced is another record, and so is a
     record of other content at the coordinates of one. Those of a table that was built anew are replaced: after a fix they are gone.
 -#}
