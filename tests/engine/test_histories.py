@@ -79,6 +79,8 @@ def test_runs_of_whole_rows_before_and_after_values_that_were_left_out_give_the_
         tables.land(system, records)
         tables.build(system)
     assert not wrong(by_id(tables.rows(system, "orders")), world, [])
+    log = tables.spark.table(f"staging.stg_{system}__orders")
+    assert log.count() == sum(map(len, runs)), "a record stands twice in the change log"
 
 
 @worlds(max(1, WORLDS // 3))
