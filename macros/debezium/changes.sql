@@ -149,8 +149,8 @@ from ({{ judged }}) as judged
     {%- set found = [] -%}
     {%- for name, type in columns.items() -%}
         {%- set is_key, is_shard, read_as = name in keys, type == 'shard', '_read_' ~ loop.index -%}
-        {%- set json = debezium_type(type, '').json -%}
-        {%- set is_plain = debezium_type(type, 'x').sql == 'x' and is_key -%}
+        {%- set plain = debezium_type(type, 'x') -%}
+        {%- set json, is_plain = plain.json, plain.sql == 'x' and is_key -%}
         {%- set is_named = c.form == 'document' or (is_key or is_shard) and not is_plain -%}
         {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else '') -%}
         {%- set field = dict(

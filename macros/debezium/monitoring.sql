@@ -59,7 +59,7 @@ group by batch, source_table, kind, op, reject_reason
             when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }}, {{ _event_member('historyRecord') }}) is not null then 'ddl'
             when {{ _event_member('source') }} is not null then 'unrecognised'
             when {{ _event_member('aggregate_type') }} is not null then 'notification'
-            when {{ _event_member('ts_ms') }} is not null and {{ _has_only_times() }} then 'heartbeat'
+            when {{ _event_member('ts_ms') }} is not null and {{ _has_no_members_but(_members_of_a_heartbeat()) }} then 'heartbeat'
             else 'unrecognised'
         end as kind,
         null as op,

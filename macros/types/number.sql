@@ -30,7 +30,7 @@
 {#-
     A JSON number that no schema block calls a double: it may be an exact decimal (`decimal.format=NUMERIC`), of which a double holds some. It is
     one where its digits are those that the double is printed with, in the fewest digits or in 17, or where both are the same whole number. With an
-    exponent it is the double that it names.
+    exponent and up to 17 digits it is the double that it names.
 -#}
 {% macro type_number(value, read_as=none) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
@@ -40,7 +40,7 @@
     {%- set sql -%}
         case schema_of_variant({{ value }})
             when 'STRING' then if({{ text }} in ('NaN', 'Infinity', '-Infinity'), {{ double }}, null)
-            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '[0-9.]{39}', {{ double }}, null)
+            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '{{ _lost_digits() }}', {{ double }}, null)
             else if(
                 length({{ text }}) < 16
                 or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }}, {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})

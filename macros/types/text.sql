@@ -11,7 +11,7 @@
 {% macro type_any(value, read_as=none) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set text = read_as or read -%}
-    {%- set too_long = '[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE]|[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4}))' -%}
+    {%- set too_long = _lost_digits() ~ '|[^0-9A-Za-z."-]-?[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4})' -%}
     {%- set sql -%}
         case
             when {{ value }} is null or is_variant_null({{ value }}) then null
@@ -29,6 +29,12 @@
             ~ " when schema_of_variant(" ~ value ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$' then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end",
         'read': read if read_as else none,
     }) }}
+{%- endmacro %}
+
+
+{#- A pattern of a number in an event that a variant holds as a double, which has lost some of its digits: more than 38, or more than 17 and an exponent. -#}
+{% macro _lost_digits() -%}
+    {{ return('[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE])') }}
 {%- endmacro %}
 
 

@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from conftest import Lakehouse, corpus
+from event_factory import created
 from histories import EXPECTED, NOTIFICATION, History, Record, sent_with
 
 # Members of an update and of its `source` as the code of each writer has them.
@@ -182,6 +183,18 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     of_no_row |= {("k.vitess", "heartbeat"): 1, ("src.flattened", "heartbeat"): 1}
     assert {(table, kind): number for table, kind, number in lakehouse.sql(kinds) if kind != "truncate"} == of_no_row
     assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
+
+
+def test_a_heartbeat_of_many_shards_is_a_heartbeat(lakehouse: Lakehouse) -> None:
+    """A pattern over it overflowed the stack of the JVM, which ended every run, of the topic's table and of no table."""
+    shards = [{"keyspace": "sales", "shard": f"-{at:04x}", "gtid": f"MySQL56/e9148eb0:1-{at}"} for at in range(2000)]
+    beat = json.dumps({"ts_ms": 1700000000000, "vgtid": json.dumps(shards)})
+    others = [
+        {"topic": topic, "partition": 0, "offset": 90, "key": None, "value": beat} for topic in ("shop.public.orders", "beats")
+    ]
+    lakehouse.run("shards", [created(1, id=1), *others])
+    counts = lakehouse.sql("select source_table, kind, events from monitoring.shards__event_counts order by 1 nulls first, 2")
+    assert counts == [(None, "heartbeat", 1), ("public.orders", "change", 1), ("public.orders", "heartbeat", 1)]
 
 
 def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lakehouse) -> None:
