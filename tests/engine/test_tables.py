@@ -643,6 +643,18 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
     for earlier in (202, 204, 206, 208):
         assert offsets.index(earlier) < offsets.index(earlier - 1)
     assert history[:2] == [("all/0/1", "t", "DROP TABLE"), ("all/0/2", "t", "ALTER TABLE")]
+def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse) -> None:
+    """Batches that a log has not read yet are counted later, and not skipped; a table without new records holds nothing up."""
+    counts = ["waiting__event_counts", "waiting__rejected_events"]
+    counted = "select source_table, sum(events) from monitoring.waiting__event_counts group by 1 order by 1"
+    lakehouse.run("waiting", [created(10, id=1), of_table(created(11, id=1), "lines")])
+    lakehouse.land("waiting", [created(20, id=2)])
+    assert lakehouse.dbt("run", "--select", *counts).success
+    assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 1)]
+    assert lakehouse.dbt("run", "--select", "stg_waiting__orders", *counts).success
+    assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 2)]
+
+
 
 
 def test_a_row_that_comes_and_moves_on_at_one_place_of_the_log_is_gone(lakehouse: Lakehouse) -> None:
