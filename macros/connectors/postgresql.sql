@@ -30,6 +30,12 @@
     {#- Their type has no wider numbers. -#}
     concat(
         lpad(coalesce({{ commit_lsn }}, {{ lsn }}, {{ event_lsn }}), 20, '0'),
-        lpad(if(lower(_event.payload.source.snapshot) = 'incremental' and {{ commit_lsn }} is not null, 0, coalesce({{ lsn }}, {{ event_lsn }})), 20, '0')
+        lpad(
+            if(
+                lower(_event.payload.source.snapshot) = 'incremental' and {{ commit_lsn }} is not null,
+                0, coalesce({{ lsn }}, {{ event_lsn }})
+            ),
+            20, '0'
+        )
     )
 {%- endmacro %}

@@ -1,10 +1,10 @@
 {#-
-    How a change log is appended to (docs/decisions/0010), and how it is read. The rows are those of `debezium_changes`; an events model, which
-    other change logs read, is appended to in the same way.
+    Appending to a change log, and reading it (docs/decisions/0010). `debezium_changes` gives the rows. An events model, which other change logs
+    read, grows in the same way.
 -#}
 
 
-{#- The condition on the records that the change log of this model has not read yet; outside of a run all of them. -#}
+{#- The condition of the records that the change log of this model lacks; all records outside of a run. -#}
 {% macro _new_records_of_log() -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return('') }}
@@ -12,7 +12,8 @@
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
     {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch') -%}
     {%- do bounds.update({'properties': {
-        'write.parquet.stats-enabled.column._cdc_value': 'false', 'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
+        'write.parquet.stats-enabled.column._cdc_value': 'false',
+        'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- do _check_all_records_are_there(source) if bounds.is_new -%}
@@ -20,29 +21,32 @@
 {%- endmacro %}
 
 
-{#- A log that is built anew would lose the records that bronze has no more: that is refused. -#}
+{#- Refuse to rebuild a change log if bronze lacks records that it holds: they would be lost. -#}
 {% macro _check_all_records_are_there(source) -%}
     {%- set replaced = load_relation(this) -%}
     {%- if replaced and not replaced.is_view -%}
+        {%- set of_log -%}
+            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }} where _cdc_kind in ('change', 'truncate', 'rejected')
+        {%- endset -%}
+        {%- set there -%} select {{ _record_id('records') }} as event from {{ source.relation }} as records {%- endset -%}
         {%- set lost = run_query(
-            "select count(*), min(event) from (select replace(_cdc_event_id, '#before', '') as event from " ~ replaced
-            ~ " where _cdc_kind in ('change', 'truncate', 'rejected')) left anti join (select " ~ _record_id('records') ~ ' as event from '
-            ~ source.relation ~ ' as records) using (event)'
+            'select count(*), min(event) from (' ~ of_log ~ ') left anti join (' ~ there ~ ') using (event)'
         ).rows[0] -%}
         {%- if lost[0] -%}
-            {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')', source.bronze) -%}
+            {%- set told = source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')' -%}
+            {%- do _refuse_to_build(told, source.bronze) -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
 
 
 {#-
-    What a table that is appended to reads of records, and what its materialization has to know, as in `_look_up_bounds`.
+    The increment of a table that grows by appending records, as its materialization needs it (`_look_up_bounds`).
 
     - bronze: relation, what has landed,
     - source: mapping, as of `_records_read_by`,
     - up_to: the newest batch that there is to read,
-    - batch: the column of the table that holds the batch.
+    - batch: the column of the table with the batch.
 -#}
 {% macro _bounds_of_records(bronze, source, up_to, batch) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
@@ -69,7 +73,10 @@
 {%- endmacro %}
 
 
-{#- The newest batch of a change log. One of another text than its model has now would give the rows of that text, which nothing would read again. -#}
+{#-
+    The newest batch of a change log. An error if the log was built from another text of its model: silver would merge the rows of the old text,
+    and never read them again.
+-#}
 {% macro newest_batch_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
     {%- if of_run -%} {{ return(of_run.up_to) }} {%- endif -%}
@@ -85,7 +92,7 @@
 {%- endmacro %}
 
 
-{#- The new changes of a model, as a query. -#}
+{#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}
     {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_batch', bounds.above, bounds.up_to) ~ ')') }}
 {%- endmacro %}

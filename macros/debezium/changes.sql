@@ -5,8 +5,8 @@
     JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
     exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
 
-    The time that Spark takes to look through a statement grows with its text, for each table and run: what is read often has a short name, and
-    what is written twice is short.
+    Spark analyses this statement for each table and run, and its time grows with the text. So names that are used often are short, and only short
+    expressions stand twice.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
 
@@ -28,8 +28,8 @@
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
 {#-
-    Each step is a query of the one before it: Spark looks through a statement some three times for each, so they are few. None is a CTE, which
-    it would look through once more whenever the view is read.
+    Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there are few. None is a CTE:
+    Spark analyses those once more.
 -#}
 {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') -%}
 {%- set condition = condition ~ _new_records_of_log() -%}

@@ -65,19 +65,19 @@
 {%- endmacro %}
 
 
-{#- Whether a value has these members, and no others but them and `further`. -#}
+{#- Whether a value has these members, and at most those of `further` besides. -#}
 {% macro _has_members(members, further) -%}
     size(array_except(array({{ _literals(members) }}), {{ _members() }})) = 0 and {{ _has_no_members_but(members + further) }}
 {%- endmacro %}
 
 
-{#- By a list of members, not by a pattern: Java's patterns overflow the stack of the JVM on a text of some kilobytes. -#}
+{#- Whether a value has only these members. Not by a pattern: Java's patterns overflow the stack on a text of some kilobytes. -#}
 {% macro _has_no_members_but(members) -%}
     size(array_except({{ _members() }}, array({{ _literals(members) }}))) = 0
 {%- endmacro %}
 
 
-{#- The members that a heartbeat may have. Vitess writes its position (`vgtid`), with a line for each shard. -#}
+{#- The members of a heartbeat. Vitess adds its position (`vgtid`), which grows with the number of shards. -#}
 {% macro _members_of_a_heartbeat() -%}
     {{ return(['ts_ms', 'ts_us', 'ts_ns', 'vgtid']) }}
 {%- endmacro %}
@@ -167,7 +167,7 @@
 {%- endmacro %}
 
 
-{#- Whether some value may not be exact: it could not be given, or is a text that may have been none. What is left out is found so, too. -#}
+{#- Whether a value may not be exact: it has no typed value, or is a text that may have been no text. Unavailable values are among them. -#}
 {% macro _may_be_inexact(inexact, texts) -%}
     {%- set conditions = [] -%}
     {%- for field in inexact -%} {%- do conditions.append(field.row ~ ' is null and ' ~ field.present ~ ' is not null') -%} {%- endfor -%}
@@ -178,8 +178,8 @@
 
 
 {#-
-    The names of the columns whose values are not exact. A text was none in the event, but a number or `true`, which Spark gives as a text of its own,
-    where the event does not have it in quotes.
+    The names of the columns whose values are not exact. Spark gives a JSON number or `true` as a text if a text is declared: the event does not have it in
+    quotes.
 -#}
 {% macro _inexact_columns(inexact, texts, fields) -%}
     {%- set names = [] -%}
