@@ -645,6 +645,8 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
     for earlier in (202, 204, 206, 208):
         assert offsets.index(earlier) < offsets.index(earlier - 1)
     assert history[:2] == [("all/0/1", "t", "DROP TABLE"), ("all/0/2", "t", "ALTER TABLE")]
+
+
 def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse) -> None:
     """Batches that a log has not read yet are counted later, and not skipped; a table without new records holds nothing up."""
     counts = ["waiting__event_counts", "waiting__rejected_events"]
@@ -655,8 +657,6 @@ def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse)
     assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 1)]
     assert lakehouse.dbt("run", "--select", "stg_waiting__orders", *counts).success
     assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 2)]
-
-
 
 
 def test_a_row_that_comes_and_moves_on_at_one_place_of_the_log_is_gone(lakehouse: Lakehouse) -> None:
