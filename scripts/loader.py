@@ -393,7 +393,10 @@ def _land(
             ledger, newest, given = _read_ledger(spark, system, snapshot, batch, given, files, landed)
             last = ledger.last
             seen: dict[str, Taken] = {}  # files of which nothing was new
+            committed = False
             for chunk in chunks(ledger, landed):
+                if committed:  # were the table rolled back meanwhile, the next commit would fail
+                    snapshot, committed = _snapshot_of(spark, table, given), False
                 is_new = commit(spark, table, chunk, given + 1, snapshot, newest, landed)
                 if isinstance(chunk, _Span) and not chunk.offsets:
                     _write_ledger(spark, system, last, chunk.taken, None)
@@ -402,7 +405,7 @@ def _land(
                 if not is_new:
                     continue
                 last = given = given + 1
-                snapshot = _snapshot_of(spark, table, given)  # were the table rolled back meanwhile, the next commit would fail
+                committed = True
                 landed.batches.append(given)
                 if len(landed.batches) > 1:  # the number of a small landing is said once, at its end
                     say(f"{system}: {landed.records:,} records landed")
@@ -509,7 +512,7 @@ def _read_ledger(
     rows = _ledger_rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
     missing: set[int] = set()
     expected = set(range(1, batch + 1)).difference(*(range(after + 1, last + 1) for after, last in back))
-    if (rows[0].commits if rows else 0) != len(expected):  # a loader died between its two commits, or is between them now
+    if sum(row.commits for row in rows) != len(expected):  # a loader died between its two commits, or is between them now
         noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
         missing = expected - {row.batch for row in noted}
         # After that: what is noted in between is looked for once too often, never too little.
@@ -550,8 +553,8 @@ def _read_ledger(
 def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
     """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
 
-    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that is. In
-    time a ledger has a row for each partition and batch.
+    With how many batches up to `batch` its rows note (`commits`; one row notes a batch), and the greatest of these. In time a
+    ledger has a row for each partition and batch.
     """
     times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
     rows: list[Row] = spark.sql(
@@ -560,9 +563,7 @@ def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = 
             file,
             substring_index(file_digest, ' ', 1) as content,
             max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
-            (
-                select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}
-            ) as commits,
+            count_if(offsets is not null and batch <= {batch}) as commits,
             max(if(offsets is not null, batch, 0)) as last_commit
         from {ledger}
         where {condition}

@@ -271,16 +271,16 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return failed
     chosen = []
     for system in (request.system for request in todo):
-        rejects = f"monitoring.`{system}__rejected_events`"
-        found = spark.sql(f"select distinct source_table from {rejects}").collect() if spark.catalog.tableExists(rejects) else []
+        models = {path.stem for path in _model_files(system)}
+        rejects = f"{system}__rejected_events"
+        found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect() if rejects in models else []
         if not found:
             say(f"{system}: no record is rejected.")
             continue
         tables = declared_tables(system, PROJECT / "models").values()
         rejecting = [one for one in tables if (one.table.name,) in found or (one.routed and (None,) in found)]
         chosen += [one.model(layer, system) for one in rejecting for layer in ("staging", "silver")]
-        monitoring = (f"{system}__event_counts", f"{system}__rejected_events", f"{system}__events")
-        chosen += [path.stem for path in _model_files(system) if path.stem in monitoring]
+        chosen += sorted(models & {f"{system}__event_counts", f"{system}__events"})
     if not chosen:
         return 0
     say(f"Building {len(chosen)} models anew …")
@@ -399,7 +399,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
                 wanted.update({declared.model("staging", system): False, silver: False})
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
-            wanted.update({f"{system}__event_counts": False, f"{system}__rejected_events": False})
+            wanted[f"{system}__event_counts"] = False
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))

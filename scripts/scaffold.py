@@ -1305,7 +1305,9 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         f"        {_text(table.table.name)}: [ref('{table.model('staging', system)}'), ref('{table.model('silver', system)}')],\n"
         for table in sorted(known.values(), key=lambda declared: declared.relation)
     )
-    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n) }}}}\n"
+    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n{further}) }}}}\n"
+    routed = [declared.table for declared in known.values() if declared.routed]
+    events = f"    routed = ref('{system}__events'),\n" if routed else ""
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
     ddl, transactions = f"{system}__ddl_history", f"{system}__transactions"
     records = "{{{{ {macro}(events = source('bronze', '{system}')) }}}}\n"
@@ -1337,14 +1339,16 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
     files = {
         f"bronze/{system}.yml": dump(source),
-        f"monitoring/{system}/{counts}.sql": config + call.format(macro="debezium_event_counts", system=system, tables=tables),
-        f"monitoring/{system}/{rejected}.sql": config + call.format(macro="debezium_rejected_events", system=system, tables=tables),
+        f"monitoring/{system}/{counts}.sql": config
+        + call.format(macro="debezium_event_counts", system=system, tables=tables, further=""),
+        f"monitoring/{system}/{rejected}.sql": call.format(
+            macro="debezium_rejected_events", system=system, tables=tables, further=events
+        ),
         f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
         f"monitoring/{system}/{system}__monitoring.yml": dump(properties),
     }
     events = f"staging/{system}/{system}__events"
-    routed = [declared.table for declared in known.values() if declared.routed]
     if routed:
         files |= _events_model(system, events, routed)
     else:

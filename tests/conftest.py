@@ -16,8 +16,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
 
-# The JVM of the tests lives for minutes: the second compiler, which the profile leaves out for short runs, is worth its time.
-JVM_OPTIONS = "-XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
 LONGEST = ["end_to_end", "captures", "connectors_merged", "histories", "tables", "kafka", "resets", "kills", "landing", "stories"]
 
@@ -60,9 +58,7 @@ def spark(project: Path, request: pytest.FixtureRequest) -> Any:
 
     assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
     with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
-    with pytest.MonkeyPatch.context() as patched:  # not for the processes that tests start
-        patched.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
-        return session(kafka_jars() if with_kafka else [])
+    return session(kafka_jars() if with_kafka else [])
 
 
 class Lakehouse:
@@ -125,7 +121,7 @@ class Lakehouse:
         from scripts.loader import event_files, land_files, land_topics
 
         if isinstance(records, Topics):
-            return land_topics(self.spark, system, records)
+            return land_topics(self.reader, system, records)
         if self._landing:
             return self._landing.land(system, records)
         if isinstance(records, list):
@@ -135,7 +131,7 @@ class Lakehouse:
             text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
             records = path
-        return land_files(self.spark, system, event_files(str(records)))
+        return land_files(self.reader, system, event_files(str(records)))
 
     def scaffold(
         self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
@@ -144,8 +140,8 @@ class Lakehouse:
         from scripts.scaffold import scaffold
 
         built = self._run.Built()
-        known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
-        bronze = self._landing.records(system) if self._landing else Bronze(self.spark, system)
+        known, refused = built.up_to(self.reader, system), set(built.state["refused"].get(system, []))
+        bronze = self._landing.records(system) if self._landing else Bronze(self.reader, system)
         return scaffold(bronze, connector, keys or {}, known, self.project / "models", servers, refused)
 
     def run(
@@ -166,7 +162,7 @@ class Lakehouse:
         """Scaffold and build. Returns what the scaffold said."""
         done = self.scaffold(system, connector, keys, servers)
         self.said = []
-        failed = self._run._build(self.spark, [system], [done], self.said.append)
+        failed = self._run._build(self.reader, [system], [done], self.said.append)
         assert not failed, "\n".join(self.said)
         return done
 

@@ -9,7 +9,6 @@
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
-    {%- do bounds.update({'merged_by': ['source_table', 'batch', 'kind', 'op', 'reject_reason'], 'compared': 'events'}) -%}
 select
     cast(batch as bigint) as batch,
     cast(source_table as string) as source_table,
@@ -21,10 +20,10 @@ select
 from (
     {%- for table, models in tables.items() %}
     {%- set found = _counted_in_this_run(bounds, table, models) -%}
+    {%- if found is not none %}
     {%- if found %}
-    {%- if found.uncounted %}
     select {{ literal(table) }} as source_table, * from values
-        {%- for row in found.uncounted %}
+        {%- for row in found %}
         ({{ row[0] }}, {{ _literal_or_null(row[1]) }}, {{ _literal_or_null(row[2]) }}, {{ _literal_or_null(row[3]) }}, {{ row[4] }}, {{ _literal_or_null(row[5]) }}){{ ',' if not loop.last }}
         {%- endfor %}
         as counted (batch, kind, op, reject_reason, events, newest_change_at)
@@ -126,10 +125,7 @@ group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
 
-{#-
-    What the silver model of a table counted in this run (`uncounted`) and whether some of its changes are rejected (`has_rejects`), where all
-    there is to count is among it; else none.
--#}
+{#- What the silver model of a table counted in this run, where all there is to count is among it; else none. -#}
 {% macro _counted_in_this_run(bounds, table, models) -%}
     {%- set above = bounds.above if table in bounds.known else 0 -%}
     {#- A copy: models that run at the same time add theirs. #}
@@ -137,7 +133,7 @@ group by batch, source_table, kind, op, reject_reason
         {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
             {%- set uncounted = [] -%}
             {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
-            {{ return({'uncounted': uncounted, 'has_rejects': found.has_rejected_half or uncounted | selectattr(3) | list != []}) }}
+            {{ return(uncounted) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}
@@ -222,21 +218,15 @@ group by batch, source_table, kind, op, reject_reason
 
 
 {#-
-    Records that cannot be used, with the reason, where they came from and what they hold.
+    Records that cannot be used, with the reason, where they came from and what they hold: a view of the change logs and of bronze.
 
     - events: relation, the records of the system,
-    - tables: name of the source's table → its staging model and its silver model.
-
-    What a silver model counted in this run tells which tables have such records; only their change logs are read.
-    The rows are merged by table, record, batch and what it holds: a line of a file that was replaced is another record, and so is a
-    record of other content at the coordinates of one. Those of a table that was built anew are replaced: after a fix they are gone.
+    - tables: name of the source's table → its staging model and its silver model,
+    - routed: relation, the events model of the system, if it has one. What that rejects may be rejected by a change log of the same topic, too.
 -#}
-{% macro debezium_rejected_events(events, tables) -%}
-    {%- set bounds = _start_counting(events, tables) -%}
-    {%- do bounds.update({'merged_by': ['source_table', 'event_id', 'batch', 'key', 'value'], 'compared': 'reason'}) -%}
-    {%- for table, models in tables.items() %}
-    {%- set found = _counted_in_this_run(bounds, table, models) -%}
-    {%- if not found or found.has_rejects %}
+{% macro debezium_rejected_events(events, tables, routed=none) -%}
+    {%- set of_logs %}
+        {%- for table, models in tables.items() %}
 select
     {{ literal(table) }} as source_table,
     _cdc_reject_reason as reason,
@@ -245,10 +235,11 @@ select
     _cdc_key as key,
     _cdc_value as value
 from {{ models[0] }}
-where _cdc_reject_reason is not null and {{ _uncounted(bounds, table, '_cdc_batch') }}
+where _cdc_reject_reason is not null
 union all
-    {%- endif %}
-    {%- endfor %}
+        {%- endfor %}
+    {%- endset -%}
+    {%- set columns -%}
 select
     cast(null as string) as source_table,
     error as reason,
@@ -256,18 +247,19 @@ select
     batch,
     key,
     coalesce(value, make_valid_utf8(cast(raw as string))) as value
+    {%- endset -%}
+    {{ of_logs }}
+    {{ columns }}
 from {{ events }} as records
-where error is not null and {{ _uncounted(bounds, none, 'batch') }}
-{%- for routed in bounds.routed %}
+where error is not null
+    {%- if routed %}
 union all
-select
-    null as source_table,
-    error as reason,
-    {{ _record_id('routed') }} as event_id,
-    batch,
-    key,
-    value
-from {{ routed }} as routed
-where error is not null and {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
-{%- endfor %}
+select routed.*
+from (
+    {{ columns | replace('make_valid_utf8(cast(raw as string))', 'null') }}
+    from {{ routed }} as records where error is not null
+) as routed
+left anti join ({{ of_logs }} select null, null, null, null, null, null where false) as rejected
+    on routed.event_id = rejected.event_id and routed.batch = rejected.batch
+    {%- endif %}
 {%- endmacro %}

@@ -23,7 +23,7 @@
     {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
-            ~ '  debezium_events, debezium_event_counts or debezium_rejected_events, and nothing else: conditions and further columns belong in a model that reads it.'
+            ~ '  debezium_events or debezium_event_counts, and nothing else: conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -104,10 +104,10 @@
             {%- else %}
             merge into {{ this }} as stored
             using ({{ sql }}) as counted
-            on {% for name in bounds.merged_by -%}
+            on {% for name in ('source_table', 'batch', 'kind', 'op', 'reject_reason') -%}
                 stored.{{ name }} <=> counted.{{ name }}{{ ' and ' if not loop.last }}
             {%- endfor %}
-            when matched and stored.{{ bounds.compared }} <> counted.{{ bounds.compared }} then update set *
+            when matched and stored.events <> counted.events then update set *
             when not matched then insert *
             {%- if bounds.rebuilt %}
             when not matched by source and stored.source_table in ({{ _literals(bounds.rebuilt) }}) then delete

@@ -1,5 +1,3 @@
-{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}
-
 {{ debezium_rejected_events(
     events = source('bronze', 'tencent'),
     tables = {
