@@ -61,6 +61,21 @@ def spark(project: Path, request: pytest.FixtureRequest) -> Any:
     return session(kafka_jars() if with_kafka else [])
 
 
+@pytest.fixture(autouse=True)
+def interpreted(request: pytest.FixtureRequest) -> None:
+    """The session interprets its queries: to compile one takes longer than its few rows do.
+
+    The demo, and the commands that tests start as processes, compile theirs, as users' do. dbt sets what its profile says: so
+    this is set for each test.
+    """
+    if "spark" in request.fixturenames:
+        no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+        literals = {"spark.sql.execution.arrow.localRelationThreshold": "48MB"}
+        for name, value in {**no_code, **few_rows, **literals}.items():
+            request.getfixturevalue("spark").conf.set(name, value)
+
+
 class Lakehouse:
     """What the tests do with a lakehouse: `make run`'s own steps, and reading tables back."""
 
@@ -69,7 +84,6 @@ class Lakehouse:
 
         self.project = project
         self.spark = spark
-        self.reader = spark  # the session that what is asked is asked of
         self._run = run
         self.said: list[str] = []
         self.tests = ""  # the file of the test that has it
@@ -121,7 +135,7 @@ class Lakehouse:
         from scripts.loader import event_files, land_files, land_topics
 
         if isinstance(records, Topics):
-            return land_topics(self.reader, system, records)
+            return land_topics(self.spark, system, records)
         if self._landing:
             return self._landing.land(system, records)
         if isinstance(records, list):
@@ -131,7 +145,7 @@ class Lakehouse:
             text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
             records = path
-        return land_files(self.reader, system, event_files(str(records)))
+        return land_files(self.spark, system, event_files(str(records)))
 
     def scaffold(
         self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
@@ -140,8 +154,8 @@ class Lakehouse:
         from scripts.scaffold import scaffold
 
         built = self._run.Built()
-        known, refused = built.up_to(self.reader, system), set(built.state["refused"].get(system, []))
-        bronze = self._landing.records(system) if self._landing else Bronze(self.reader, system)
+        known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
+        bronze = self._landing.records(system) if self._landing else Bronze(self.spark, system)
         return scaffold(bronze, connector, keys or {}, known, self.project / "models", servers, refused)
 
     def run(
@@ -162,7 +176,7 @@ class Lakehouse:
         """Scaffold and build. Returns what the scaffold said."""
         done = self.scaffold(system, connector, keys, servers)
         self.said = []
-        failed = self._run._build(self.reader, [system], [done], self.said.append)
+        failed = self._run._build(self.spark, [system], [done], self.said.append)
         assert not failed, "\n".join(self.said)
         return done
 
@@ -181,22 +195,22 @@ class Lakehouse:
         return dbtRunner().invoke([*arguments, "--log-level", "none", "--log-level-file", "none"])
 
     def rows(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
-        return [row.asDict(recursive=True) for row in self.reader.sql(f"select * from {relation} order by {order}").collect()]
+        return [row.asDict(recursive=True) for row in self.spark.sql(f"select * from {relation} order by {order}").collect()]
 
     def printed(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
         """The rows of a relation with every value as its text, bytes as base64."""
         columns = [
             f"base64(`{name}`) as `{name}`" if kind == "binary" else f"cast(`{name}` as string) as `{name}`"
-            for name, kind in self.reader.table(relation).dtypes
+            for name, kind in self.spark.table(relation).dtypes
         ]
         query = f"select {', '.join(columns)} from (select * from {relation} order by {order})"
-        return [row.asDict() for row in self.reader.sql(query).collect()]
+        return [row.asDict() for row in self.spark.sql(query).collect()]
 
     def table(self, relation: str) -> Any:
         return self.spark.table(relation)
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self.reader.sql(query).collect()]
+        return [tuple(row) for row in self.spark.sql(query).collect()]
 
     def resets(self, system: str) -> dict[str, dict[str, list[int]]]:
         """What `make run` tells of resets: table → partition or file → first and last number, and how many changes."""
@@ -230,7 +244,7 @@ def _one_lakehouse(project: Path, spark: Any, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
+def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
     """What a level's tests land in and build (CONTRIBUTING.md): a workbench, or the lakehouse of all tests, with or without dbt.
 
     It has the models of this test only.
@@ -244,43 +258,29 @@ def lakehouse(request: pytest.FixtureRequest) -> Iterator[Any]:
     if level == "engine":
         from adapter import Engine, LandingInBronze
 
-        one.reader = request.getfixturevalue("interpreted")
-        lands = None if request.node.get_closest_marker("loader") else LandingInBronze(one.reader, one.project / "events")
-        one.without_dbt(Engine(one.reader, one.project / "models"), lands)
+        lands = None if request.node.get_closest_marker("loader") else LandingInBronze(one.spark, one.project / "events")
+        one.without_dbt(Engine(one.spark, one.project / "models"), lands)
     yield one
-    one.reader = one.spark
     one.without_dbt(None)
     one.forget_models()
 
 
-@pytest.fixture(scope="session")
-def interpreted(spark: Any) -> Any:
-    """A session that interprets its queries: to compile one takes longer than its few rows do. Levels with dbt compile."""
-    session = spark.newSession()
-    no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-    literals = {"spark.sql.execution.arrow.localRelationThreshold": "48MB"}
-    for name, value in {**no_code, **few_rows, **literals}.items():
-        session.conf.set(name, value)
-    return session
-
-
 @pytest.fixture
-def workbench(interpreted: Any, tmp_path: Path) -> Iterator[Any]:
+def workbench(spark: Any, tmp_path: Path) -> Iterator[Any]:
     """A lakehouse without tables: what the macros make of records, asked of one session."""
     from workbench import Workbench
 
-    workbench = Workbench(interpreted, tmp_path / "project")
+    workbench = Workbench(spark, tmp_path / "project")
     yield workbench
     workbench.forget()
 
 
 @pytest.fixture(scope="session")
-def tables(interpreted: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Tables of Iceberg that the engine builds without dbt."""
     from tables import Tables
 
-    return Tables(interpreted, tmp_path_factory.mktemp("engine") / "project")
+    return Tables(spark, tmp_path_factory.mktemp("engine") / "project")
 
 
 @pytest.fixture(scope="session")
