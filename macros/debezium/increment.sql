@@ -70,8 +70,7 @@
     - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are read,
     - is_narrow: whether the newer row counts as a whole wherever two meet,
     - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
-    - resets, resets_before: where the log started over, as `debezium_resets` gives it, with and without the new changes,
-    - known_resets: what is stored of it, which has them too where a run was killed before it had merged them,
+    - known_resets, resets: where the log has started over, as stored and as `debezium_resets` finds it now,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
     - batch: the column of the table that holds the batch.
 -#}
@@ -139,26 +138,14 @@
         'is_whole': merged.is_whole,
         'is_narrow': false,
         'counted': merged.counted or (counted_then if above >= built_from | int else ''),
-        'resets': '{}' if is_new else _resets_before(stored, above),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
-        'resets_before': '{}' if is_new else _resets_before(stored, above),
+        'resets': '{}',
         'snapshot': snapshot,
         'batch': '_cdc_batch',
     } -%}
     {%- do _ask_new_changes(bounds) if bounds.has_new -%}
     {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
     {{ return(bounds) }}
-{%- endmacro %}
-
-
-{#-
-    Where the log had started over before the changes above the batch `above`. What is stored has some of these too where a run told of them
-    and was killed before it merged them: they are counted again. Where somebody has cleared it, nothing had.
--#}
-{% macro _resets_before(stored, above) -%}
-    {%- set known = stored.get('cdc.resets', '{}') -%}
-    {%- set before = fromjson(stored.get('cdc.resets-before', '{}')) -%}
-    {{ return(before.resets if known != '{}' and before.above == above else known) }}
 {%- endmacro %}
 
 

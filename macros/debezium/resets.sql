@@ -6,25 +6,25 @@
     - bounds: of the model that is run.
 
     Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
-    are; with those that were known, as text of JSON.
+    are, as text of JSON. If some were known, these are looked at again with all that has landed: they are none if their originals came since.
 
     Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
     topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
     Of a table without a key only truncates hide changes, or leave some that they should have removed.
 -#}
 {% macro debezium_resets(bounds) -%}
-    {%- set below = _changes_below(bounds) if bounds.lowest and bounds.is_log -%}
-    {%- if not below -%}
-        {{ return(bounds.resets) }}
-    {%- endif -%}
-    {%- set resets = fromjson(bounds.resets) -%}
-    {%- for row in run_query(_without_redeliveries(bounds, below)).rows -%}
-        {%- set first, last, count = row[1] | int, row[2] | int, row[3] | int -%}
-        {%- set known = resets.get(row[0], [first, last, 0]) -%}
-        {%- set first = [known[0], first] | min(case_sensitive=true) -%}
-        {%- set last = [known[1], last] | max(case_sensitive=true) -%}
-        {%- do resets.update({row[0]: [first, last, known[2] + count]}) -%}
+    {%- if not (bounds.lowest and bounds.is_log) -%} {{ return(bounds.known_resets) }} {%- endif -%}
+    {%- set candidates = ['below._cdc_batch > ' ~ bounds.above] -%}
+    {%- for place, found in fromjson(bounds.known_resets).items() -%}
+        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0] ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
+    {%- set asked = bounds if candidates | length == 1 else dict(bounds, **{
+        'above': 0, 'lowest': '', 'is_truncated': bounds.truncated_at != '', 'is_in_order': false, 'has_key_in_places': true,
+        'has_snapshot': true, 'is_of_topic': true, 'places': [1, 2], 'batches': [1, 2],
+    }) -%}
+    {%- set below, resets = _changes_below(asked), {} -%}
+    {%- set found = run_query(_without_redeliveries(asked, below, candidates | join(' or '))).rows if below else [] -%}
+    {%- for row in found -%} {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%} {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
 {%- endmacro %}
 
@@ -39,7 +39,7 @@
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_changed_at
+        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_batch, new._cdc_changed_at
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
@@ -271,8 +271,8 @@ where {{ condition }}
 {%- endmacro %}
 
 
-{#- By partition or file, those of them whose like had not landed before. -#}
-{% macro _without_redeliveries(bounds, below) -%}
+{#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
+{% macro _without_redeliveries(bounds, below, candidates) -%}
     {%- set keys = bounds.get('keys') -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
 {%- set is_same -%}
@@ -287,6 +287,7 @@ left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}
         {{ is_same }}
         and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
         and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
+where {{ candidates }}
 group by below._cdc_place
 {%- endmacro %}
 

@@ -71,8 +71,7 @@
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
-            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }},
-            'cdc.resets-before' = '{}'
+            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -135,10 +134,7 @@
             {%- do _store_with_next_commit(none) -%}
         {%- endif -%}
         {%- if bounds.resets != bounds.known_resets -%}
-            {%- set before = tojson({'above': bounds.above, 'resets': bounds.resets_before}) -%}
-            {%- do run_query(
-                "alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ", 'cdc.resets-before' = " ~ literal(before) ~ ")"
-            ) -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
         {%- endif -%}
         {%- if bounds.is_truncated -%}
             {%- do _truncate_silver(bounds) -%}

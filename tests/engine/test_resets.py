@@ -89,6 +89,15 @@ def test_a_reset_that_was_told_before_its_run_was_killed_is_counted_once(lakehou
     assert lakehouse.resets("retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
 
 
+def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
+    lakehouse.run("cleared", HISTORY + RESTORED[:1])
+    assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
+    lakehouse.sql("alter table silver.cleared__orders set tblproperties ('cdc.resets' = '{}')")
+    for further in (at(6, deleted(310, id=2)), at(7, created(1040, id=9))):
+        lakehouse.run("cleared", [further])
+        assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
+
+
 def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakehouse) -> None:
     """Another one has merged it since this one looked: what it has of before the truncate would come back."""
     lakehouse.run("truncated_meanwhile", [created(10, id=1), created(20, id=2)])
@@ -120,6 +129,8 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         "truncated_later": ([HISTORY, [at(3, truncated(300)), at(4, truncated(310))]], [3, 4, 2]),
         "emptied": ([[*emptied, below]], [4, 4, 1]),
         "emptied_before": ([emptied, [below]], [4, 4, 1]),
+        "original_late": ([[*HISTORY[1:], at(5, HISTORY[0])], [HISTORY[0]]], None),
+        "one_original_late": ([[*HISTORY[1:], at(5, HISTORY[0]), *RESTORED[1:2]], [HISTORY[0]]], [4, 4, 1]),
         "late_then_restored": ([HISTORY[1:], [HISTORY[0], at(9, updated(300, id=2, note="new"))]], [9, 9, 1]),
     }
     for landing in (0, 1):
