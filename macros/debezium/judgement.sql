@@ -141,8 +141,7 @@
         {%- set inexact = fields | selectattr('can_fail') | list %}
         {%- set texts = fields | selectattr('text') | list %}
         {%- if inexact + texts %}
-        when {{ _may_be_inexact(inexact, texts) }}
-            then 'value_not_exact: ' || nullif(array_join({{ _inexact_columns(inexact, texts, fields) }}, ', '), '')
+        else 'value_not_exact: ' || nullif(concat_ws(', ', {{ _inexact_columns(inexact, texts, fields) }}), '')
         {%- endif %}
     end
 {%- endmacro %}
@@ -167,30 +166,27 @@
 {%- endmacro %}
 
 
-{#- Whether a value may not be exact: it has no typed value, or is a text that may have been no text. Unavailable values are among them. -#}
-{% macro _may_be_inexact(inexact, texts) -%}
-    {%- set conditions = [] -%}
-    {%- for field in inexact -%} {%- do conditions.append(field.row ~ ' is null and ' ~ field.present ~ ' is not null') -%} {%- endfor -%}
-    {#- Digits and a minus sign sort before letters: a comparison of bytes, where a pattern would have each text copied. #}
-    {%- for field in texts -%} {%- do conditions.append(field.text ~ " < ':'" ~ (' or ' ~ field.text ~ " = 'true'" if 'true' in field.no_text)) -%} {%- endfor -%}
-    {{ conditions | join(' or ') }}
-{%- endmacro %}
-
-
 {#-
-    The names of the columns whose values are not exact. Spark gives a JSON number or `true` as a text if a text is declared: the event does not have it in
-    quotes.
+    The names of the columns whose values are not exact, each NULL for a record whose value is: it has no typed value, or is a text that the event
+    does not have in quotes. Spark gives a JSON number or `true` as a text if a text is declared.
 -#}
 {% macro _inexact_columns(inexact, texts, fields) -%}
     {%- set names = [] -%}
     {%- for field in fields if field in inexact + texts -%}
         {%- set conditions = [] -%}
-        {%- do conditions.append(field.row ~ ' is null and ' ~ field.present ~ ' is not null') if field.can_fail -%}
+        {%- if field.can_fail -%}
+            {%- set unread = field.row ~ ' is null and ' ~ field.present ~ ' is not null' -%}
+            {%- do conditions.append(unread ~ (' and not coalesce(array_contains(_omitted, ' ~ literal(field.kept) ~ '), false)' if field.omitted else '')) -%}
+        {%- endif -%}
         {%- if field.text -%}
-            {%- do conditions.append("_op <> 'd' and " ~ field.text ~ " rlike '" ~ field.no_text ~ "' and not contains(value, concat('\"', " ~ field.text ~ ", '\"'))") -%}
+            {#- Digits and a minus sign sort before letters: a comparison of bytes, where a pattern would have each text copied. #}
+            {%- set may_be = field.text ~ " < ':'" -%}
+            {%- set may_be = '(' ~ may_be ~ ' or ' ~ field.text ~ " = 'true')" if 'true' in field.no_text else may_be -%}
+            {%- do conditions.append(
+                may_be ~ " and _op <> 'd' and " ~ field.text ~ " rlike '" ~ field.no_text ~ "' and not contains(value, concat('\"', " ~ field.text ~ ", '\"'))"
+            ) -%}
         {%- endif -%}
         {%- do names.append('if(' ~ conditions | join(' or ') ~ ', ' ~ literal(field.kept) ~ ', null)') -%}
     {%- endfor -%}
-    {%- set all = 'array(' ~ names | join(', ') ~ ')' -%}
-    {{ 'array_except(' ~ all ~ ', coalesce(_omitted, array()))' if fields | selectattr('omitted') | list else all }}
+    {{ names | join(', ') }}
 {%- endmacro %}

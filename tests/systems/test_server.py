@@ -50,7 +50,6 @@ class Checkout:
             **{name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "LAKEHOUSE_TARGET")},
             "LAKEHOUSE_DIR": "lakehouse",
             "LAKEHOUSE_PROJECT": str(folder),
-            "LAKEHOUSE_JVM_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # servers too live for a minute
             "LAKEHOUSE_JARS": os.environ.get("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars")),
             "DBT_PROFILES_DIR": str(folder / "profiles"),
             "PYTHONPATH": str(REPOSITORY),
