@@ -512,7 +512,7 @@ def _read_ledger(
     rows = _ledger_rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
     missing: set[int] = set()
     expected = set(range(1, batch + 1)).difference(*(range(after + 1, last + 1) for after, last in back))
-    if sum(row.commits for row in rows) != len(expected):  # a loader died between its two commits, or is between them now
+    if (rows[0].commits if rows else 0) != len(expected):  # a loader died between its two commits, or is between them now
         noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
         missing = expected - {row.batch for row in noted}
         # After that: what is noted in between is looked for once too often, never too little.
@@ -553,8 +553,8 @@ def _read_ledger(
 def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
     """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
 
-    With how many batches up to `batch` its rows note (`commits`; one row notes a batch), and the greatest of these. In time a
-    ledger has a row for each partition and batch.
+    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that is. In
+    time a ledger has a row for each partition and batch.
     """
     times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
     rows: list[Row] = spark.sql(
@@ -563,7 +563,9 @@ def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = 
             file,
             substring_index(file_digest, ' ', 1) as content,
             max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
-            count_if(offsets is not null and batch <= {batch}) as commits,
+            (
+                select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}
+            ) as commits,
             max(if(offsets is not null, batch, 0)) as last_commit
         from {ledger}
         where {condition}
