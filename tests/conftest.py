@@ -71,7 +71,8 @@ def interpreted(request: pytest.FixtureRequest) -> None:
     if "spark" in request.fixturenames:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-        literals = {"spark.sql.execution.arrow.localRelationThreshold": "48MB"}
+        lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
+        literals = {"spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"}  # 0: as the loader has it
         for name, value in {**no_code, **few_rows, **literals}.items():
             request.getfixturevalue("spark").conf.set(name, value)
 

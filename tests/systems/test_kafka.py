@@ -20,7 +20,7 @@ from kafka_broker import Broker
 from test_kills import SOAK, Command, Killed
 from test_server import Checkout
 
-from scripts import loader
+from scripts import kafka, loader
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics
 
@@ -536,6 +536,8 @@ def test_what_cannot_be_read_is_one_line_that_names_it(
         broker.create("here")
     for name, value in given.items():
         monkeypatch.setenv(name, value or broker.servers)
+    for name in ("default.api.timeout.ms", "request.timeout.ms"):  # users wait for half a minute
+        monkeypatch.setitem(kafka.DEFAULTS, name, "3000")
 
     assert lakehouse._run.main() == 1
     error = capsys.readouterr().err
