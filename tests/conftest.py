@@ -17,7 +17,8 @@ SHARED = REPOSITORY.parent / "shared"
 
 
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
-LONGEST = ["end_to_end", "captures", "connectors_merged", "histories", "tables", "kafka", "resets", "kills", "landing", "stories"]
+LONGEST = ["tables", "kafka", "resets", "stories", "captures", "end_to_end", "landing", "commands", "kills", "histories", "routing"]
+LONGEST += ["cases", "crashes", "server", "connectors", "documents", "worlds"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

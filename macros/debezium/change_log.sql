@@ -51,7 +51,7 @@
 {% macro _bounds_of_records(bronze, source, up_to, batch) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
-    {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set stored = _table_properties(existing) if existing else {} -%}
     {%- set is_new = stored.get('cdc.declaration') != declaration -%}
     {%- set snapshot = none if is_new else stored['current-snapshot-id'] -%}
     {%- set above = 0 if is_new else merged_up_to(existing, batch, stored).batch -%}
@@ -80,7 +80,7 @@
 {% macro newest_batch_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
     {%- if of_run -%} {{ return(of_run.up_to) }} {%- endif -%}
-    {%- set stored = _silver_properties(changes) -%}
+    {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(

@@ -167,7 +167,7 @@ group by batch, source_table, kind, op, reject_reason
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
-    {%- set stored = _silver_properties(existing) if existing else {} -%}
+    {%- set stored = _table_properties(existing) if existing else {} -%}
     {%- set counted = fromjson(stored.get('cdc.declarations', '{}')) -%}
     {%- do _check_bronze(events, stored) -%}
     {%- set bounds = {

@@ -19,5 +19,5 @@ where
 
 {#- The condition, after others, that a change is of a batch that a model has merged: what has landed since is not compared. -#}
 {% macro _is_merged(model) -%}
-    {%- if execute and flags.WHICH in ('test', 'build') %} and _cdc_batch <= {{ merged_up_to(model, '_cdc_batch', _silver_properties(model)).batch }} {%- endif -%}
+    {%- if execute and flags.WHICH in ('test', 'build') %} and _cdc_batch <= {{ merged_up_to(model, '_cdc_batch', _table_properties(model)).batch }} {%- endif -%}
 {%- endmacro %}

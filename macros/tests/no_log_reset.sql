@@ -1,7 +1,7 @@
 {#- No change came that was below others in the source's log without having landed before: the log has not started over. -#}
 {% test no_log_reset(model, source_table) %}
     {%- if execute and flags.WHICH in ('test', 'build') -%}
-        {%- set resets = fromjson(_silver_properties(model).get('cdc.resets', '{}')) -%}
+        {%- set resets = fromjson(_table_properties(model).get('cdc.resets', '{}')) -%}
         {%- if resets -%}
             {%- set told = [] -%}
             {%- for place, found in resets.items() -%}

@@ -648,7 +648,7 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
 
 def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse) -> None:
-    """Batches that a log has not read yet are counted later, and not skipped; a table without new records holds nothing up."""
+    """What a log has not read yet is read and counted later, and not skipped; a table without new records holds nothing up."""
     counts = ["waiting__event_counts", "waiting__rejected_events"]
     counted = "select source_table, sum(events) from monitoring.waiting__event_counts group by 1 order by 1"
     lakehouse.run("waiting", [created(10, id=1), of_table(created(11, id=1), "lines")])
@@ -657,6 +657,11 @@ def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse)
     assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 1)]
     assert lakehouse.dbt("run", "--select", "stg_waiting__orders", *counts).success
     assert lakehouse.sql(counted) == [("public.lines", 1), ("public.orders", 2)]
+
+    lakehouse.land("waiting", [created(30, id=3), of_table(created(31, id=2), "lines")])
+    assert lakehouse.dbt("run", "--select", "stg_waiting__lines").success
+    lakehouse.run("waiting", [of_table(created(41, id=3), "lines")])  # the log of orders has read less than the one that asks first
+    assert lakehouse.sql(counted) == [("public.lines", 3), ("public.orders", 3)]
 
 
 def test_a_row_that_comes_and_moves_on_at_one_place_of_the_log_is_gone(lakehouse: Lakehouse) -> None:

@@ -1,0 +1,73 @@
+{#- What a table tells of itself: its properties, and what it has merged. -#}
+
+
+{#-
+    What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
+    records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
+    merge as a property of its snapshot. What is told is of the snapshot that `properties` are of, the table's, whatever is committed meanwhile: of it or of the
+    last one before it that tells, as commits of other tools do not; snapshots that a rollback took back are none of these. Where no snapshot is left
+    that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
+-#}
+{% macro merged_up_to(relation, batch, properties) -%}
+    {%- set head = properties['current-snapshot-id'] -%}
+    {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
+    {%- set of_head = run_query('select ' ~ told ~ ' from ' ~ relation ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
+    {%- set stored = of_head[0][0] if of_head else none -%}
+    {%- if stored is none and of_head -%}
+        {%- set stored = _told_before(head, run_query(
+            'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation ~ '.snapshots'
+        ).rows) -%}
+    {%- endif -%}
+    {%- if stored is none -%}
+        {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
+        {%- set of_rows = 'select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation ~ ' version as of ' ~ head -%}
+        {%- set greatest = run_query(of_rows).rows[0] if of_head else [none, none] -%}
+        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true, 'is_whole': false}) }}
+    {%- endif -%}
+    {%- set parts = stored.split(' ') + ['', ''] -%}
+    {{ return({
+        'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts,
+    }) }}
+{%- endmacro %}
+
+
+{#- What the nearest snapshot before `head` tells that tells anything; `snapshots` are rows of id, parent and what is told. -#}
+{% macro _told_before(head, snapshots) -%}
+    {%- set by_id = {} -%}
+    {%- for id, parent, told in snapshots -%} {%- do by_id.update({id: [parent, told]}) -%} {%- endfor -%}
+    {%- set at = namespace(id=head, told=none) -%}
+    {%- for _ in by_id -%}
+        {%- if at.told is none and at.id in by_id -%}
+            {%- set at.told = by_id[at.id][1] -%}
+            {%- set at.id = by_id[at.id][0] -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(at.told) }}
+{%- endmacro %}
+
+
+{#- One name per model: the session that carries it to the commit is shared by threads. -#}
+{% macro batch_property(relation) -%}
+    {{ return('cdc-batch-' ~ relation.identifier) }}
+{%- endmacro %}
+
+
+{#- The snapshot of a table as it is now. -#}
+{% macro current_snapshot(relation) -%}
+    {{ return(run_query("select snapshot_id from " ~ relation ~ ".refs where name = 'main'").rows[0][0]) }}
+{%- endmacro %}
+
+
+{% macro _table_properties(relation) -%}
+    {%- set properties = {} -%}
+    {%- for row in run_query('show tblproperties ' ~ relation).rows -%}
+        {%- if row[0].startswith('cdc.') and '(redacted)' in row[1] -%}
+            {{ exceptions.raise_compiler_error(
+                'model ' ~ model.name ~ ': Spark hides the table property ' ~ row[0] ~ '.\n'
+                ~ '  Set spark.redaction.regex and spark.sql.redaction.options.regex as in profiles/profiles.yml.'
+            ) }}
+        {%- endif -%}
+        {%- do properties.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
+    {{ return(properties) }}
+{%- endmacro %}

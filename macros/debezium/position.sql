@@ -1,0 +1,49 @@
+{#- The place of a change in the source's order. -#}
+
+
+{#- The place of a record in the source's order; the log, then what tells apart the records of one place. -#}
+{% macro _position(c, topics, epochs) -%}
+    concat(
+        {{ _epoch(epochs) }}, '.', _source_position, if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '.0.', '.1.'),
+        {%- if c.ties != 'topic' %}
+        if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
+        {%- endif %}
+        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')), concat(file, ':', lpad(line, 12, '0')))
+        {%- if topics | length > 1 %}
+        {#- Two topics may have a record at one offset, and no position may tell their order: it has to be the same in each run. #},
+        '.', lpad(hex(xxhash64(topic)), 16, '0')
+        {%- endif %}
+    )
+{%- endmacro %}
+
+
+{#-
+    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0. What the
+    source logged after it started over sorts after all that it logged before.
+-#}
+{% macro _epoch(epochs) -%}
+    {%- if not epochs -%} '0000' {%- else -%}
+    case
+        {%- for declared in epochs | sort(attribute='epoch', reverse=true, case_sensitive=true) %}
+        when topic = {{ literal(declared.topic) }}
+            {%- if declared.partition is defined %} and partition = {{ declared.partition | int }}{% endif %}
+            {%- if declared.from_offset is defined %} and offset >= {{ declared.from_offset | int }}{% endif %}
+            {%- if declared.from_batch is defined %} and batch >= {{ declared.from_batch | int }}{% endif %}
+            then '{{ '%04d' % declared.epoch }}'
+        {%- endfor %}
+        else '0000'
+    end
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like changes. -#}
+{% macro initial_snapshot_marks() -%}
+    ('true', 'first', 'first_in_data_collection', 'last_in_data_collection', 'last')
+{%- endmacro %}
+
+
+{#- The place of a change in the source's log: its position without what tells apart the records of one place. -#}
+{% macro log_position() -%}
+    {{ return("substring_index(_cdc_position, '.', 2)") }}
+{%- endmacro %}

@@ -1,0 +1,58 @@
+{#- A table is rebuilt only if nothing is lost by it. -#}
+
+
+{#-
+    A table that is built anew would lose what only records told that were deleted since: that is refused. Each of its rows names the event that
+    decided it, which has to be there. Of what only older events told (values that later ones left out) there is the number: it has merged so many
+    changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
+    Of a bronze that was made anew, whose batches are others, all count.
+-#}
+{% macro _check_all_is_there(bounds, bronze) -%}
+    {%- set replaced = load_relation(this) -%}
+    {%- set stored = _table_properties(replaced) if replaced and not replaced.is_view else {} -%}
+    {%- set merged = merged_up_to(replaced, '_cdc_batch', stored) if 'cdc.built-from' in stored else {} -%}
+    {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
+    {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
+    {%- set changes, rejected = counted.split(':') | map('int') -%}
+    {#- Of what was rejected then some may be changes now: both together count. Of a table that became routed they may be the events model's. #}
+    {%- set becomes_routed = bounds.is_routed and stored.get('cdc.routed') != 'true' -%}
+    {%- set counted_rejects = [rejected, found[1]] | min(case_sensitive=true) if becomes_routed else rejected -%}
+    {%- set missing = changes + counted_rejects - found[0] - found[1] -%}
+    {%- if missing > 0 -%}
+        {%- do _refuse_to_build(
+            bronze ~ ' has ' ~ (changes + rejected - missing) ~ ' of the ' ~ (changes + rejected)
+            ~ ' changes and rejected records that it has read up to batch ' ~ batch, bronze
+        ) -%}
+    {%- endif -%}
+    {%- if 'cdc.built-from' in stored -%}
+        {#- The event of an old key has a row of its own in the change log, under the event's name with a mark. #}
+        {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
+        {%- set lost = run_query(
+            'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ replaced ~ ' where _cdc_event_id is not null) left anti join '
+            ~ '(select ' ~ event ~ ' as event from ' ~ new_changes(bounds) ~ ') using (event)'
+        ).rows[0] -%}
+        {%- if lost[0] -%}
+            {%- do _refuse_to_build(bronze ~ ' has not the events of ' ~ lost[0] ~ ' of its rows (' ~ lost[1] ~ ')', bronze) -%}
+        {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- How many changes and how many rejected records there are up to a batch. -#}
+{% macro _counted(counts, up_to) -%}
+    {%- set changes, rejected = [0], [0] -%}
+    {%- for row in counts if row[0] <= up_to -%}
+        {%- do changes.append(row[4] | int) if row[1] in ('change', 'truncate') -%}
+        {%- do rejected.append(row[4] | int) if row[1] == 'rejected' -%}
+    {%- endfor -%}
+    {{ return([changes | sum, rejected | sum]) }}
+{%- endmacro %}
+
+
+{% macro _refuse_to_build(reason, bronze) -%}
+    {{ exceptions.raise_compiler_error(
+        'model ' ~ model.name ~ ': it has to be built anew, but ' ~ reason ~ '.\n'
+        ~ '  What they told would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze ~ ' version as of <snapshot> where …),\n'
+        ~ '  take back what changed in the text of its models (.sql) or in the version of this project, or drop the table to build it from what is left: drop table ' ~ this
+    ) }}
+{%- endmacro %}

@@ -1,0 +1,158 @@
+{#- The landed records that a model reads. -#}
+
+
+{#- What the staging model behind `changes` reads. -#}
+{% macro _records_of(changes) -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
+        {%- set staging = graph.nodes[id] -%}
+        {%- if staging.depends_on.nodes -%}
+            {{ return(_records_read_by(staging)) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; found ' ~ changes ~ '.'
+    ) }}
+{%- endmacro %}
+
+
+{#-
+    - id: of a staging model,
+    - relation: the records that it reads,
+    - bronze: the records that have landed,
+    - topics, connector: those of its `meta`; none where it has none,
+    - table: the names of the table in the source, of its `meta`; none where it has none,
+    - keys: the key columns of its `meta`; none where it has none,
+    - routed_by: the events model that it reads, or none,
+    - declaration: its text,
+    - is_log: whether its connector's positions are those of a log,
+    - is_of_documents: whether its rows are documents with a key,
+    - passes_keys_on: whether rows may pass keys on in a transaction,
+    - tells_moves: whether the staging model has what tells that; not where its text names another connector than its `meta`.
+-#}
+{% macro _records_read_by(staging) -%}
+    {%- set parent = staging.depends_on.nodes[0] -%}
+    {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
+    {%- if parent not in graph.sources and records.config.get('incremental_strategy') != 'debezium_merge' -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; ' ~ staging.name ~ ' reads ' ~ records.name ~ '.'
+        ) }}
+    {%- endif -%}
+    {%- set meta = staging.config.get('meta', {}).get('debezium', {}) -%}
+    {%- set bronze = graph.sources.get(parent) or graph.sources.get(records.depends_on.nodes | first) or records -%}
+    {{ return({
+        'id': staging.unique_id,
+        'bronze': api.Relation.create(schema = bronze.schema, identifier = bronze.identifier or bronze.alias),
+        'relation': api.Relation.create(schema = records.schema, identifier = records.identifier or records.alias),
+        'topics': meta.get('topics', []),
+        'connector': meta.get('connector', ''),
+        'table': meta.get('table'),
+        'keys': meta.get('keys'),
+        'routed_by': parent if parent in graph.nodes else none,
+        'declaration': staging.raw_code,
+        'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
+        'is_of_documents': is_of_documents(meta),
+        'passes_keys_on': _passes_keys_on(meta),
+        'tells_moves': _passes_keys_on(meta) and ("'" ~ meta.connector ~ "'" in staging.raw_code or '"' ~ meta.connector ~ '"' in staging.raw_code),
+    }) }}
+{%- endmacro %}
+
+
+{#- Whether a text of a model has none of some names. -#}
+{% macro _names_none_of(text, names) -%}
+    {%- for name in names if literal(name) in text or tojson(name) in text -%} {{ return(false) }} {%- endfor -%}
+    {{ return(true) }}
+{%- endmacro %}
+
+
+{#-
+    The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
+    what has landed where the model was left out of a run. Were it rebuilt with other topics later, what these had up to
+    that batch would be read by no increment.
+-#}
+{% macro newest_batch_of(source) -%}
+    {%- if not source.routed_by -%}
+        {{ return(landed_batches(source.bronze).last) }}
+    {%- endif -%}
+    {%- set routed = bounds_of_run().get(source.routed_by) -%}
+    {%- set text = graph.nodes[source.routed_by].raw_code -%}
+    {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text, connectors_read_as(topic)) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic) ~ ': give both the same topics and connector.'
+        ) }}
+    {%- endfor -%}
+    {%- set stored = {} if routed else _table_properties(source.relation) -%}
+    {%- set declaration = declaration_digest(text) -%}
+    {%- do _check_bronze(source.bronze, stored) -%}
+    {%- if not routed and stored.get('cdc.declaration') != declaration -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
+        ) }}
+    {%- endif -%}
+    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
+{%- endmacro %}
+
+
+{#-
+    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader gives it anew where batches
+    were taken back; the same for all models of a run.
+-#}
+{% macro landed_batches(bronze) -%}
+    {%- set known = graph.setdefault('debezium_landed', {}) -%}
+    {%- set place = invocation_id ~ bronze -%}
+    {%- if place not in known -%}
+        {%- set id = run_query('show tblproperties ' ~ bronze ~ " ('cdc.id')").rows[0][1] -%}
+        {%- do known.update({place: {'id': id, 'last': (run_query('select max(batch) from ' ~ bronze).rows[0][0] or 0) | int}}) -%}
+    {%- endif -%}
+    {{ return(known[place]) }}
+{%- endmacro %}
+
+
+{#- Whether a change log has records to read in the batches above `above`. Bronze is asked once for all change logs that have read as much. -#}
+{% macro _has_records(source, above, up_to) -%}
+    {%- set batches = 'batch > ' ~ above ~ ' and batch <= ' ~ up_to -%}
+    {%- if source.routed_by or not source.topics -%}
+        {%- set of_table = ' and ' ~ _is_of_table(source.table) if source.routed_by and source.table else '' -%}
+        {%- set in_topics = ' and topic in (' ~ _literals(source.topics) ~ ')' if source.topics else '' -%}
+        {{ return(run_query('select 1 from ' ~ source.relation ~ ' where ' ~ batches ~ in_topics ~ of_table ~ ' limit 1').rows | length > 0) }}
+    {%- endif -%}
+    {%- set known = graph.setdefault('debezium_landed', {}) -%}
+    {%- set place = invocation_id ~ source.relation ~ ' up to ' ~ up_to -%}
+    {%- if place not in known or known[place].above > above -%}
+        {#- With a word before it, a topic of digits stays a text for dbt. -#}
+        {%- set newest = {} -%}
+        {%- for row in run_query("select 'topic ' || topic, max(batch) from " ~ source.relation ~ ' where ' ~ batches ~ ' group by topic').rows -%}
+            {%- do newest.update({row[0]: row[1] | int}) -%}
+        {%- endfor -%}
+        {%- do known.update({place: {'above': above, 'newest': newest}}) -%}
+    {%- endif -%}
+    {%- for topic in source.topics if known[place].newest.get('topic ' ~ topic, 0) > above -%} {{ return(true) }} {%- endfor -%}
+    {{ return(false) }}
+{%- endmacro %}
+
+
+{#- A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is there: it merges nothing more. -#}
+{% macro _check_bronze(bronze, stored) -%}
+    {%- set id = landed_batches(bronze).id -%}
+    {%- if stored.get('cdc.bronze', id) != id -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ bronze ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
+            ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
+            ~ '  .venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#- Whether a record has its place in Kafka; else its place is a line of a file. -#}
+{% macro _has_coordinates() -%}
+    partition is not null and offset is not null
+{%- endmacro %}
+
+
+{#- The name of a record: its coordinates in Kafka, else file and line. -#}
+{% macro _record_id(records) -%}
+    coalesce(
+        concat({{ records }}.topic, '/', {{ records }}.partition, '/', {{ records }}.offset), concat({{ records }}.file, ':', {{ records }}.line)
+    )
+{%- endmacro %}
