@@ -118,15 +118,16 @@
     {%- endif -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
     {%- set place = invocation_id ~ source.relation ~ ' up to ' ~ up_to -%}
-    {%- if place not in known or known[place].above > above -%}
+    {%- set asked = known.get(place) -%} {#- which another thread may replace meanwhile -#}
+    {%- if asked is none or asked.above > above -%}
+        {%- set asked = {'above': above, 'newest': {}} -%}
         {#- With a word before it, a topic of digits stays a text for dbt. -#}
-        {%- set newest = {} -%}
         {%- for row in run_query("select 'topic ' || topic, max(batch) from " ~ source.relation ~ ' where ' ~ batches ~ ' group by topic').rows -%}
-            {%- do newest.update({row[0]: row[1] | int}) -%}
+            {%- do asked.newest.update({row[0]: row[1] | int}) -%}
         {%- endfor -%}
-        {%- do known.update({place: {'above': above, 'newest': newest}}) -%}
+        {%- do known.update({place: asked}) -%}
     {%- endif -%}
-    {%- for topic in source.topics if known[place].newest.get('topic ' ~ topic, 0) > above -%} {{ return(true) }} {%- endfor -%}
+    {%- for topic in source.topics if asked.newest.get('topic ' ~ topic, 0) > above -%} {{ return(true) }} {%- endfor -%}
     {{ return(false) }}
 {%- endmacro %}
 

@@ -6,7 +6,7 @@
     - bounds: of the model that is run.
 
     Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
-    are, as text of JSON. If some were known, these are looked at again with all that has landed: they are none if their originals came since.
+    are, as text of JSON. What was found before is asked again, with all that has landed: a redelivery whose original came since is none.
 
     Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
     topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
