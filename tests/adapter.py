@@ -339,8 +339,6 @@ class Engine:
         graph = self._graph()
         nodes = [node for node in graph["nodes"].values() if selected is None or node.name in selected]
         failed: dict[str, str] = {}
-        for schema in sorted({node.schema for node in nodes}):
-            self.sql(f"create namespace if not exists {schema}")
         for node in sorted(nodes, key=lambda node: self._depth(node, graph)):
             try:
                 if failed.keys() & set(node.depends_on.nodes):
@@ -393,6 +391,7 @@ class Engine:
 
     def _build(self, node: Any, graph: dict[str, Any], selected: list[str], full_refresh: bool) -> None:
         this, exists = Relation(node.schema, node.alias), self._spark.catalog.tableExists
+        self.sql(f"create namespace if not exists {node.schema}")
         given: dict[str, Any] = {
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
