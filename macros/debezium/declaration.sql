@@ -61,8 +61,8 @@
 
 
 {#-
-    By what a table was built. The number grows with changes of these macros that give other rows of the same events: the tables that
-    there are are built anew then.
+    By what a table was built. The number grows with changes of these macros that give other rows of the same events: then
+    existing tables are rebuilt.
 -#}
 {% macro declaration_digest(text) -%}
     {{ return(local_md5('6 ' ~ text)) }}
@@ -86,7 +86,7 @@
     {%- if config.get('on_schema_change') == 'fail' and (added or removed) -%}
         {{ exceptions.raise_compiler_error(told ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
     {%- endif -%}
-    {%- do log(told ~ '; the table is built anew from all events', info=true) -%}
+    {%- do log(told ~ '; the table is rebuilt from all events', info=true) -%}
 {%- endmacro %}
 
 

@@ -1,11 +1,11 @@
-{#- What a table tells of itself: its properties, and what it has merged. -#}
+{#- The properties of a table, and what it has merged. -#}
 
 
 {#-
     What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
     records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
-    merge as a property of its snapshot. What is told is of the snapshot that `properties` are of, the table's, whatever is committed meanwhile: of it or of the
-    last one before it that tells, as commits of other tools do not; snapshots that a rollback took back are none of these. Where no snapshot is left
+    merge as a property of its snapshot. The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the
+    last one before it that has the property, because commits of other tools have none; snapshots that a rollback took back are none of these. Where no snapshot is left
     that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
 -#}
 {% macro merged_up_to(relation, batch, properties) -%}
@@ -31,7 +31,7 @@
 {%- endmacro %}
 
 
-{#- What the nearest snapshot before `head` tells that tells anything; `snapshots` are rows of id, parent and what is told. -#}
+{#- The property of the nearest snapshot before `head` that has it; `snapshots` are rows of id, parent and property. -#}
 {% macro _told_before(head, snapshots) -%}
     {%- set by_id = {} -%}
     {%- for id, parent, told in snapshots -%} {%- do by_id.update({id: [parent, told]}) -%} {%- endfor -%}

@@ -2,10 +2,10 @@
 
 
 {#-
-    A table that is built anew would lose what only records told that were deleted since: that is refused. Each of its rows names the event that
+    A rebuild would lose changes whose records were deleted since: then it fails. Each of its rows names the event that
     decided it, which has to be there. Of what only older events told (values that later ones left out) there is the number: it has merged so many
     changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
-    Of a bronze that was made anew, whose batches are others, all count.
+    Of a bronze that was created again, whose batches are others, all count.
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
