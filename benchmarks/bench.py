@@ -9,6 +9,7 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 - increment: the same of more events, in a fresh process
 - idle table: what one more silver model costs with nothing new, in a warm dbt process
 - resident: the same of more events, once on a server that has just been started (first) and once more (warm)
+- new column: an increment in a fresh process, in which one of the four tables has a column more
 
 `hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the jars as this
 project does, so none looks a package up. `--against` adds another checkout of this project, to see what a change costs;
@@ -143,7 +144,9 @@ def main() -> None:
                     figures.time(phase, name, [sys.executable, "-m", "scripts.run"], environment, project.folder)
             finally:
                 project.do("-m", "scripts.server", "down")
-    figures.medians(base={"resident, first": "increment", "resident, warm": "increment"})
+            environment = {**project.environment, "EVENTS": str(events / "increment-4")}
+            figures.time("new column", name, [sys.executable, "-m", "scripts.run"], environment, project.folder)
+    figures.medians(base={"resident, first": "increment", "resident, warm": "increment", "new column": "increment"})
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python benchmarks/generate.py OUT_DIR --history 400000 --increment 10000
 
-writes `OUT_DIR/history/*.jsonl`, and `OUT_DIR/increment-1/*.jsonl` to `OUT_DIR/increment-3/*.jsonl`. Every line is one
-Kafka record `{topic, partition, offset, timestamp, headers, key, value}`; key and value are the JSON text of Kafka Connect's
-JsonConverter, with their schema blocks, so a value takes about 3.7 KB. The four tables t1 to t4 have the same
-ten columns and REPLICA IDENTITY DEFAULT. Tombstones come on top of the number of events asked for. The same
-arguments give the same bytes.
+writes `OUT_DIR/history/*.jsonl`, and `OUT_DIR/increment-1/*.jsonl` to `OUT_DIR/increment-4/*.jsonl`; in the last one
+table t1 has a column more. Every line is one Kafka record `{topic, partition, offset, timestamp, headers, key,
+value}`; key and value are the JSON text of Kafka Connect's JsonConverter, with their schema blocks, so a value takes
+about 3.7 KB. The four tables t1 to t4 have the same ten columns and REPLICA IDENTITY DEFAULT. Tombstones come on top
+of the number of events asked for. The same arguments give the same bytes.
 """
 
 import argparse
@@ -113,12 +113,12 @@ TRANSACTION = [
 ]
 
 
-def envelope_schema(topic: str) -> dict[str, object]:
+def envelope_schema(topic: str, row: list[dict[str, object]]) -> dict[str, object]:
     """The schema block of a table's change events."""
     return struct(
         [
-            struct(ROW, True, f"{topic}.Value", field="before"),
-            struct(ROW, True, f"{topic}.Value", field="after"),
+            struct(row, True, f"{topic}.Value", field="before"),
+            struct(row, True, f"{topic}.Value", field="after"),
             struct(SOURCE, False, "io.debezium.connector.postgresql.Source", version=1, field="source"),
             struct(TRANSACTION, True, "event.block", version=1, field="transaction"),
             column("string", "op"),
@@ -151,7 +151,13 @@ class Table:
     def __post_init__(self) -> None:
         self.topic = f"{PREFIX}.public.{self.name}"
         self.key_head = quoted_schema(struct([KEY_COLUMN], False, f"{self.topic}.Key"))
-        self.value_head = quoted_schema(envelope_schema(self.topic))
+        self.value_head = quoted_schema(envelope_schema(self.topic, ROW))
+        self.further = ""
+
+    def add_column(self) -> None:
+        """What `ALTER TABLE … ADD COLUMN label varchar` does."""
+        self.value_head = quoted_schema(envelope_schema(self.topic, [*ROW, column("string", "label", True)]))
+        self.further = ',"label":"new"'
 
     def insert(self, rng: Random) -> int:
         """A new key; now and then one that was deleted before."""
@@ -224,14 +230,14 @@ class Database:
         before = after = "null"
         if choice < mix.creates or not table.live:
             op, key = "c", table.insert(rng)
-            after = self._row(key, False)
+            after = self._row(key, False, table.further)
         elif choice < mix.creates + mix.deletes:
             op, key = "d", table.pick(rng, mix.recent)
             table.delete(key)
             before = f'{{"id":{key},{INVENTED}}}'
         else:
             op, key = "u", table.pick(rng, mix.recent)
-            after = self._row(key, rng.random() < UNAVAILABLE_SHARE)
+            after = self._row(key, rng.random() < UNAVAILABLE_SHARE, table.further)
         table.recent.append(key)
 
         committed, seen = self.clock_us, self.clock_us + 20_000 + int(rng.random() * 900_000)
@@ -248,7 +254,7 @@ class Database:
         if op == "d":
             yield table.record(key, timestamp, "null")
 
-    def _row(self, key: int, unavailable: bool) -> str:
+    def _row(self, key: int, unavailable: bool, further: str) -> str:
         rng = self.rng
         random = rng.random
         created = EPOCH + timedelta(microseconds=self.clock_us - int(random() * 9e13))
@@ -261,7 +267,7 @@ class Database:
             f'"quantity":{quantity},"is_active":{"true" if random() < 0.7 else "false"},'
             f'"ordered_on":{ordered_on},'
             f'"changed_at":{self.clock_us - int(random() * 1e6)},"created_at":"{created.isoformat()}Z",'
-            f'"score":{score},"note":{UNAVAILABLE if unavailable else note}}}'
+            f'"score":{score},"note":{UNAVAILABLE if unavailable else note}{further}}}'
         )
 
     def _amount(self) -> str:
@@ -300,6 +306,8 @@ def main() -> None:
     write(arguments.out / "history", database, arguments.history, HISTORY, HISTORY_FILES)
     for number in range(1, INCREMENTS + 1):
         write(arguments.out / f"increment-{number}", database, arguments.increment, INCREMENT, INCREMENT_FILES)
+    database.tables[0].add_column()
+    write(arguments.out / f"increment-{INCREMENTS + 1}", database, arguments.increment, INCREMENT, INCREMENT_FILES)
 
 
 if __name__ == "__main__":

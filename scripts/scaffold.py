@@ -922,7 +922,7 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         )
         return
     if added:
-        done.notes.append(f"{table.name}: new columns {', '.join(added)}; the table is built anew to give them their history")
+        done.notes.append(f"{table.name}: new columns {', '.join(added)}")
         _tell_doubts(seen, list(added), done)
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")

@@ -411,7 +411,6 @@ class Engine:
             "run_hooks": lambda hooks: "" if all(self.sql(hook) for hook in hooks) else "",
             "pre_hooks": [node.config["pre_hook"]] if "pre_hook" in node.config else [],
             "post_hooks": [],
-            "adapter": SimpleNamespace(get_columns_in_relation=self._columns),
             "run_query": self._query,
             "statement": lambda *_, caller: "" if self.sql(caller()) else "",
             "noop_statement": lambda *_, caller=None: "",
@@ -433,9 +432,6 @@ class Engine:
     def _log(self, text: str, info: bool = False) -> str:
         self.said.append(text)
         return ""
-
-    def _columns(self, relation: Relation) -> list[Any]:
-        return [SimpleNamespace(name=name) for name in self._spark.table(str(relation)).columns]
 
     def _query(self, sql: str) -> Any:
         """What dbt's `run_query` gives: a table of agate, whose types dbt tells from the values."""

@@ -4,13 +4,13 @@
 -#}
 
 
-{#- The condition of the records that the change log of this model lacks; all records outside of a run. -#}
-{% macro _new_records_of_log() -%}
+{#- The condition of the records that the change log of this model lacks; all records outside of a run. `declared`: the arguments of `debezium_changes`. -#}
+{% macro _new_records_of_log(declared) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return('') }}
     {%- endif -%}
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
-    {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch') -%}
+    {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch', declared) -%}
     {%- do bounds.update({'properties': {
         'write.parquet.stats-enabled.column._cdc_value': 'false',
         'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
@@ -46,19 +46,27 @@
     - bronze: relation, what has landed,
     - source: mapping, as of `_records_read_by`,
     - up_to: the newest batch that there is to read,
-    - batch: the column of the table with the batch.
+    - batch: the column of the table with the batch,
+    - declared: of a change log, the arguments of `debezium_changes`.
 -#}
-{% macro _bounds_of_records(bronze, source, up_to, batch) -%}
+{% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set is_new = stored.get('cdc.declaration') != declaration -%}
-    {%- set snapshot = none if is_new else stored['current-snapshot-id'] -%}
-    {%- set above = 0 if is_new else merged_up_to(existing, batch, stored).batch -%}
+    {%- set above = merged_up_to(existing, batch, stored).batch if existing else 0 -%}
+    {%- set is_same = stored.get('cdc.declaration') == declaration -%}
+    {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if existing and declared else none -%}
+    {%- set is_new = added is none -%}
+    {%- set above = 0 if is_new else above -%}
     {%- do _check_bronze(bronze, stored) -%}
     {{ return({
         'keys': [],
+        'columns': declared.columns.keys() | list if declared else [],
+        'added': added or [],
         'declaration': declaration,
+        'declared': _declared_text(declared) if declared else '',
+        'base': local_md5(_declared_text(declared) if declared else declaration) if is_new else _base(stored),
+        'is_described': is_same,
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
         'above': above,
@@ -66,7 +74,7 @@
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'truncated_at': '',
         'is_truncated': false,
-        'snapshot': snapshot,
+        'snapshot': none if is_new else stored['current-snapshot-id'],
         'batch': batch,
         'properties': {},
     }) }}
@@ -74,12 +82,12 @@
 
 
 {#-
-    The newest batch of a change log. An error if the log was built from another text of its model: silver would merge the rows of the old text,
-    and never read them again.
+    The newest batch of a change log (`up_to`), and a digest of what it was built by (`base`), which stays if columns are added. An error if the log
+    is not what its model says now: silver would merge the rows of the old text, and never read them again.
 -#}
-{% macro newest_batch_of_log(changes, source) -%}
+{% macro state_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
-    {%- if of_run -%} {{ return(of_run.up_to) }} {%- endif -%}
+    {%- if of_run -%} {{ return(of_run) }} {%- endif -%}
     {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
@@ -88,7 +96,7 @@
             ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return(merged_up_to(changes, '_cdc_batch', stored).batch) }}
+    {{ return({'up_to': merged_up_to(changes, '_cdc_batch', stored).batch, 'base': _base(stored)}) }}
 {%- endmacro %}
 
 

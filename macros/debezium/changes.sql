@@ -9,6 +9,15 @@
     expressions stand twice.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
+    {%- set declared = dict(
+        events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed, epochs=epochs, renamed=renamed
+    ) -%}
+    {{ _typed_records(condition=_new_records_of_log(declared), **declared) }}
+{%- endmacro %}
+
+
+{#- The rows of a change log: the arguments of `debezium_changes`, and a condition of the records, after others. -#}
+{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition) -%}
 
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
@@ -31,8 +40,7 @@
     Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there are few. None is a CTE:
     Spark analyses those once more.
 -#}
-{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') -%}
-{%- set condition = condition ~ _new_records_of_log() -%}
+{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
 {%- set op = '_op' if has_two_halves else c.op -%}
 
 {%- set row %}

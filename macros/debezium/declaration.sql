@@ -69,33 +69,112 @@
 {%- endmacro %}
 
 
+{#- What the arguments of `debezium_changes` declare, as text. -#}
+{% macro _declared_text(declared) -%}
+    {{ return(tojson(dict(declared, events=none, engine=declaration_digest('')))) }}
+{%- endmacro %}
+
+
+{#- A digest of what a change log was built by, from its properties. -#}
+{% macro _base(stored) -%}
+    {{ return(stored.get('cdc.base') or stored.get('cdc.declaration')) }}
+{%- endmacro %}
+
+
 {#-
-    An event that is merged is read in no increment again: with other columns, topics or another connector the table is built
-    anew, so that a new column or topic has its history. `on_schema_change: fail` stops here where columns changed.
+    The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has to be rebuilt.
+
+    A record that does not name a column has the same row with it, and NULL there. So the records that may name it are typed once more, from bronze.
+
+    - stored: the properties of the log,
+    - declared: the arguments of `debezium_changes`,
+    - above: the newest batch that the log has read.
 -#}
-{% macro _report_changed_declaration(before, now) -%}
+{% macro _columns_added_to_log(stored, declared, above) -%}
+    {%- set text = stored.get('cdc.declared') or '{}' -%}
+    {%- set before = fromjson(text).get('columns', {}) -%}
+    {%- set added = declared.columns.keys() | reject('in', before) | list -%}
+    {%- set columns, renamed, named, values = {}, {}, [], [] -%}
+    {%- for name, type in declared.columns.items() if name in before -%} {%- do columns.update({name: type}) -%} {%- endfor -%}
+    {%- for name, in_events in declared.renamed.items() if name in before -%} {%- do renamed.update({name: in_events}) -%} {%- endfor -%}
+    {%- set has_other_rows = _declared_text(dict(declared, columns=columns, renamed=renamed)) != text -%}
+    {%- for name in added if not has_other_rows -%}
+        {%- do named.append(declared.renamed.get(name, name)) -%}
+        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
+    {%- endfor -%}
+    {%- if has_other_rows or added and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
+    {%- set condition = ' and ' ~ _batches('batch', 0, above) ~ ' and (' ~ _may_have_members(named) ~ ')' -%}
+    {%- set of_topics = 'topic in (' ~ _literals(declared.topics) ~ ')' -%}
+    {%- if not (added and above) or not run_query('select count(*) from ' ~ declared.events ~ ' where ' ~ of_topics ~ condition).rows[0][0] -%}
+        {{ return(added) }}
+    {%- endif -%}
+    {%- set typed = _typed_records(**dict(declared, condition=condition)) -%}
+    {%- set others = "_cdc_kind = 'rejected' or " ~ values | join(' or ') -%}
+    {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows else added) }}
+{%- endmacro %}
+
+
+{#- Whether a record that does not name a column has the same row with that column as without it. `named`: the columns as events name them. -#}
+{% macro _is_null_where_absent(declared, added, named) -%}
+    {%- set c = debezium_connector(declared.connector) -%}
+    {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat' else []) -%}
+    {%- for name in added -%}
+        {%- if declared.columns[name] == 'shard' or named[loop.index0] | lower in reads_otherwise -%} {{ return(false) }} {%- endif -%}
+    {%- endfor -%}
+    {{ return(c.left_out not in ('unset', 'untouched') and not c.null_is_ambiguous) }}
+{%- endmacro %}
+
+
+{#-
+    The condition that a record may have one of some members: its text has the name, or has letters escaped. No writer escapes ASCII letters and
+    digits; some escape the letters of other languages.
+-#}
+{% macro _may_have_members(names) -%}
+    {%- set marks = [] -%}
+    {%- for name in names -%}
+        {%- if modules.re.search('["&/<>\\\\\x00-\x1f]', name) -%} {%- do marks.append('true') -%} {%- endif -%}
+        {%- do marks.append('contains(value, ' ~ literal('"' ~ name ~ '"') ~ ')' ~ ('' if name.isascii() else " or contains(value, '\\\\u')")) -%}
+    {%- endfor -%}
+    {{ marks | join(' or ') }}
+{%- endmacro %}
+
+
+{#- The columns that silver has to get; none if merged changes have something in them, or if it has others, so that it has to be rebuilt. -#}
+{% macro _columns_added_to_silver(stored, changes, columns, above) -%}
+    {%- set before = fromjson(stored.get('cdc.columns', '[]')) -%}
+    {%- set added = columns | reject('in', before) | list -%}
+    {%- if columns | select('in', before) | list != before -%} {{ return(none) }} {%- endif -%}
+    {%- set values = [] -%}
+    {%- for name in added -%}
+        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
+    {%- endfor -%}
+    {%- if added and run_query(
+        'select 1 from ' ~ changes ~ ' where ' ~ _batches('_cdc_batch', 0, above) ~ ' and (' ~ values | join(' or ') ~ ') limit 1'
+    ).rows -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {{ return(added) }}
+{%- endmacro %}
+
+
+{#-
+    An event that is merged is read in no increment again: where it has something in a new column or topic, or connector and keys are others, the
+    table is rebuilt. `on_schema_change: fail` stops here where columns changed.
+-#}
+{% macro _report_changed_declaration(before, now, is_new) -%}
     {%- set added = now | reject('in', before) | list -%}
     {%- set removed = before | reject('in', now) | list -%}
     {%- set told -%}
         model {{ model.name }}: {% if added or removed -%}
             columns added: {{ added | join(', ') or 'none' }}; removed: {{ removed | join(', ') or 'none' }}
         {%- else -%}
-            its staging model changed
+            its change log was rebuilt
         {%- endif -%}
     {%- endset -%}
     {%- if config.get('on_schema_change') == 'fail' and (added or removed) -%}
         {{ exceptions.raise_compiler_error(told ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
     {%- endif -%}
-    {%- do log(told ~ '; the table is rebuilt from all events', info=true) -%}
-{%- endmacro %}
-
-
-{% macro _stored_columns(relation) -%}
-    {%- set names = [] -%}
-    {%- for column in adapter.get_columns_in_relation(relation) if not column.name.startswith('_cdc_') -%}
-        {%- do names.append(column.name) -%}
-    {%- endfor -%}
-    {{ return(names) }}
+    {%- do log(told ~ ('; the table is rebuilt from all events' if is_new else ''), info=true) -%}
 {%- endmacro %}
 
 

@@ -40,7 +40,9 @@
 
 {#-
     - keys, columns: what the model declares,
-    - declaration: a digest of its columns and of its staging model's text,
+    - added: columns that the table has to get, in which no merged change has a value,
+    - declaration: a digest of what the change log was built by,
+    - is_described: whether the table's properties say so,
     - changes: the change log, as text,
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - bronze: the identity of the table of records,
@@ -92,28 +94,31 @@
             ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
         ) }}
     {%- endif -%}
-    {%- set declaration = declaration_digest(tojson(columns) ~ source.declaration ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
-    {%- set is_new = existing is none or stored.get('cdc.declaration') != declaration -%}
-    {%- if existing and is_new -%}
-        {%- do _report_changed_declaration(_stored_columns(existing), columns) -%}
+    {%- set log = state_of_log(changes, source) -%}
+    {%- set declaration = declaration_digest(log.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
+    {%- set added = _columns_added_to_silver(stored, changes, columns, merged.batch) if stored.get('cdc.declaration') == declaration else none -%}
+    {%- set is_new = added is none -%}
+    {%- if existing and (is_new or added) -%}
+        {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
     {%- set above = merged.batch -%}
     {#- Of a table whose snapshots are gone: what it was built from, unless some of that is read, and would be counted, again. #}
     {%- set built_from, _, counted_then = stored.get('cdc.built-from', '').partition(' ') -%}
-    {%- set up_to = newest_batch_of_log(changes, source) -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
+        'added': added or [],
         'declaration': declaration,
+        'is_described': true,
         'changes': changes | string,
         'is_new': is_new,
         'bronze': landed_batches(source.bronze).id,
         'is_routed': source.routed_by is not none,
         'above': above,
-        'up_to': up_to,
-        'has_new': is_new or up_to > above,
+        'up_to': log.up_to,
+        'has_new': is_new or log.up_to > above,
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),

@@ -155,8 +155,8 @@ group by batch, source_table, kind, op, reject_reason
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
     - is_new: whether everything is counted,
-    - declarations: table → a digest of its staging model's text,
-    - known: the tables that are counted up to `above` by that text; others are counted from the first batch,
+    - declarations: table → a digest of what its change log was built by,
+    - known: the tables that are counted up to `above` in such a log; others are counted from the first batch,
     - topics: the topics of all tables,
     - routed: the events models of these,
     - unrouted: the topics of tables that read bronze themselves,
@@ -189,8 +189,6 @@ group by batch, source_table, kind, op, reject_reason
     {%- endfor -%}
     {%- for table, models in tables.items() -%}
         {%- set source = _records_read_by(staging[models[0].schema ~ '.' ~ models[0].identifier]) -%}
-        {%- set declaration = declaration_digest(source.declaration) -%}
-        {%- do bounds.declarations.update({table: declaration}) -%}
         {%- do bounds.topics.extend(source.topics) -%}
         {%- do bounds.named.append(source.table) if source.table -%}
         {%- if not source.routed_by -%}
@@ -199,9 +197,10 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.routed.append(source.relation) -%}
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
-        {%- set read = newest_batch_of_log(models[0], source) -%}
-        {%- if read < bounds.up_to and _has_records(source, read, bounds.up_to) -%} {%- do bounds.update({'up_to': read}) -%} {%- endif -%}
-        {%- if counted.get(table) == declaration -%}
+        {%- set log = state_of_log(models[0], source) -%}
+        {%- do bounds.declarations.update({table: log.base}) -%}
+        {%- if log.up_to < bounds.up_to and _has_records(source, log.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': log.up_to}) -%} {%- endif -%}
+        {%- if counted.get(table) == log.base -%}
             {%- do bounds.known.append(table) -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}

@@ -37,6 +37,7 @@
     {%- elif bounds.declarations is defined -%}
         {%- do _merge_counts(bounds) -%}
     {%- else -%}
+        {%- do _follow_declaration(bounds) if bounds.added or not bounds.is_described -%}
         {%- do _write_changes(bounds) -%}
     {%- endif -%}
 
@@ -63,7 +64,8 @@
             {%- else %}
             'write.metadata.metrics.column.{{ bounds.batch }}' = 'full',
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
-            'cdc.declaration' = {{ literal(bounds.declaration) }},
+            {{ _declaration_properties(bounds) }},
+            'cdc.base' = {{ literal(bounds.get('base', '')) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
@@ -121,6 +123,27 @@
             {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = " ~ literal(tojson(bounds.declarations)) ~ ")") -%}
         {%- endif -%}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#- By what a table is declared, as properties. -#}
+{% macro _declaration_properties(bounds) -%}
+    'cdc.declaration' = {{ literal(bounds.declaration) }}, 'cdc.declared' = {{ literal(bounds.get('declared', '')) }},
+    'cdc.columns' = {{ literal(tojson(bounds.columns)) }}
+{%- endmacro %}
+
+
+{#- Give the table its new columns, each behind the one before it: rows are appended by the order of the columns. -#}
+{% macro _follow_declaration(bounds) -%}
+    {%- set types, there, parts, place = {}, [], [], namespace(of='first') -%}
+    {%- for row in run_query('describe query ' ~ sql).rows if bounds.added -%} {%- do types.update({row[0]: row[1]}) -%} {%- endfor -%}
+    {%- if bounds.added -%} {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%} {%- endif -%}
+    {%- for name in bounds.columns -%}
+        {%- do parts.append(quoted(name) ~ ' ' ~ types[name] ~ ' ' ~ place.of) if name in bounds.added and name not in there -%}
+        {%- set place.of = 'after ' ~ quoted(name) -%}
+    {%- endfor -%}
+    {%- do run_query('alter table ' ~ this ~ ' add columns (' ~ parts | join(', ') ~ ')') if parts -%}
+    {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ _declaration_properties(bounds) ~ ')') -%}
 {%- endmacro %}
 
 
