@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError, ResourceError
+from scripts.history import history_models, write_history
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.observe import Bronze
@@ -45,6 +46,7 @@ DEMO = {
     for system in ("shop", "billing", "sqlserver", "oracle", "mongodb", "tencent", "huawei", "lindorm")
 }
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
+DEMO_HISTORY = {"shop": ["customers"]}
 PROGRESS_SECONDS = 5
 REASONS_SHOWN = 5  # of a table
 HEAD = (
@@ -73,6 +75,7 @@ class Request:
     connector: str | None
     keys: dict[str, list[str]]
     servers: str | None = None  # what several connectors of one table are
+    history: Collection[str] = ()  # tables whose versions are kept
 
 
 def parse_keys(text: str) -> dict[str, list[str]]:
@@ -107,11 +110,14 @@ def requests(environment: dict[str, str]) -> list[Request]:
         raise LakehouseError(
             "make replay takes what a system has landed: make replay SYSTEM=<name>, without EVENTS, KAFKA or EVERY."
         )
-    further = [name for name in ("CONNECTOR", "KEYS", "SERVERS") if environment.get(name)]
+    further = [name for name in ("CONNECTOR", "KEYS", "SERVERS", "HISTORY") if environment.get(name)]
     if further and not any(given.values()):
         raise LakehouseError(f"{' and '.join(further)} go with a SYSTEM: make run EVENTS=<path> SYSTEM=<name>.")
     if not any(given.values()):
-        return [Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {})) for name, path in DEMO.items()]
+        return [
+            Request(name, str(PROJECT / path), None, DEMO_KEYS.get(name, {}), history=DEMO_HISTORY.get(name, []))
+            for name, path in DEMO.items()
+        ]
     if events and kafka:
         raise LakehouseError("EVENTS and KAFKA were both given: one run reads files or topics. Run it twice with the same SYSTEM.")
     if (kafka or topics or config) and not (kafka and topics and system):
@@ -125,7 +131,11 @@ def requests(environment: dict[str, str]) -> list[Request]:
     check_system(system)
     source = Topics(kafka, topics, read_properties(config)) if kafka else events
     connector, servers = environment.get("CONNECTOR") or None, environment.get("SERVERS") or None
-    return [Request(system, source, connector, parse_keys(environment.get("KEYS", "")), servers)]
+    try:
+        history = shlex.split(environment.get("HISTORY", ""))
+    except ValueError:
+        raise LakehouseError(f"HISTORY={environment['HISTORY']!r}: a quote is not closed.") from None
+    return [Request(system, source, connector, parse_keys(environment.get("KEYS", "")), servers, history)]
 
 
 def seconds_between(environment: dict[str, str]) -> int:
@@ -365,6 +375,7 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
     known, refused = built.up_to(spark, request.system), set(built.state["refused"].get(request.system, []))
     bronze = Bronze(spark, request.system)
     done = scaffold(bronze, request.connector, request.keys, known, servers=request.servers, refused=refused)
+    done.written += write_history(request.system, request.history, PROJECT / "models")
     for note in done.notes:
         say(f"{request.system}: {note}")
     return done
@@ -397,7 +408,8 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             silver = declared.model("silver", system)
             is_dropped = silver in files and silver not in there
             if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
-                wanted.update({declared.model("staging", system): False, silver: False})
+                history = [name for name in history_models(system, declared) if name in files]
+                wanted.update(dict.fromkeys([declared.model("staging", system), silver, *history], False))
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted[f"{system}__event_counts"] = False
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():

@@ -989,9 +989,9 @@ def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> N
     files = render(system, declared)
     properties = next(name for name in files if name.endswith(".yml"))
     intended = models / f"{properties}{INTENDED}"
-    _put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
+    put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
     for name, text in files.items():
-        _put(models / name, text)
+        put(models / name, text)
         done.written.append(Path(name).stem)
     stale = models / "live" / system / f"{declared.model('live', system)}.sql"
     if not declared.table.keys and stale.exists():
@@ -1018,7 +1018,7 @@ def _finish(system: str, models: Path, done: Scaffolded) -> None:
 def _write_properties(system: str, declared: Declared, models: Path) -> None:
     for name, text in render(system, declared).items():
         if name.endswith(".yml"):
-            _put(models / name, _with_edits(system, declared, models / name, text))
+            put(models / name, _with_edits(system, declared, models / name, text))
 
 
 def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
@@ -1054,7 +1054,7 @@ def _declared_by(holder: str, content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
@@ -1078,10 +1078,10 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         f"staging/{system}/{staging}.sql": (
             "{{ debezium_changes(\n"
             f"    events = {events},\n"
-            f"    topics = {_list(sorted(table.topics))},\n"
+            f"    topics = {quoted_list(sorted(table.topics))},\n"
             f"    connector = {_text(table.connector)},\n"
-            f"    table = {_list(table.identity)},\n"
-            f"    keys = {_list(keys)},\n"
+            f"    table = {quoted_list(table.identity)},\n"
+            f"    keys = {quoted_list(keys)},\n"
             f"    columns = {{\n{types}\n    }},\n{further}) }}}}\n"
         )
     }
@@ -1089,7 +1089,7 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         files[f"silver/{system}/{silver}.sql"] = (
             "{{ debezium_latest(\n"
             f"    changes = ref('{staging}'),\n"
-            f"    keys = {_list(keys)},\n"
+            f"    keys = {quoted_list(keys)},\n"
             f"    columns = [\n{names}\n    ],\n"
             ") }}\n"
         )
@@ -1183,6 +1183,9 @@ def _properties(system: str, declared: Declared) -> str:
         + [
             {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
             for name in (
+                "_cdc_landed_at",
+                "_cdc_append",
+                "_cdc_appended_at",
                 "_cdc_place_hash",
                 "_cdc_place_number",
                 "_cdc_omitted",
@@ -1359,7 +1362,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         path = models / name
         # The YAML of a system as a whole says the same for ever: if the file says something else, somebody edited it.
         if not (path.exists() if path.suffix == ".yml" else _says(path, text)):
-            _put(path, text)
+            put(path, text)
             if path.suffix == ".sql":
                 done.written.append(path.stem)
 
@@ -1377,7 +1380,7 @@ def _events_model(system: str, path: str, routed: list[TableSeen]) -> dict[str, 
             f"{{{{ config({materialized}, partition_by = 'source_table') }}}}\n\n"
             "{{ debezium_events(\n"
             f"    events = source('bronze', '{system}'),\n"
-            f"    topics = {_list(topics)},\n"
+            f"    topics = {quoted_list(topics)},\n"
             f"    connector = {_text(min(table.connector for table in routed))},\n"
             ") }}\n"
         ),
@@ -1414,5 +1417,5 @@ def _is_odd(text: str) -> bool:
     return any(character in "'\\{}" or ord(character) < 32 or ord(character) == 127 for character in text)
 
 
-def _list(names: Any) -> str:
+def quoted_list(names: Any) -> str:
     return "[" + ", ".join(_text(name) for name in names) + "]"

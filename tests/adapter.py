@@ -147,8 +147,8 @@ class Macros:
         def noted(name: str) -> Callable[..., str]:
             return lambda **arguments: calls.append((name, arguments)) or ""  # type: ignore[func-returns-value]
 
-        names = ("changes", "latest", "log", "live", "events", "event_counts", "rejected_events", "ddl_history", "transactions")
-        macros = {f"debezium_{name}": noted(f"debezium_{name}") for name in names}
+        names = "changes latest log live history as_of events event_counts rejected_events ddl_history transactions"
+        macros = {f"debezium_{name}": noted(f"debezium_{name}") for name in names.split()}
         self._environment.from_string(text).render({"config": Config(), **macros, **given})
         (call,) = calls
         return call
@@ -313,7 +313,8 @@ def _arrived(topic: str | None, rows: list[Landed]) -> Arrived:
     return Arrived(topic, len(records), f"{first.file}:{first.line}" if first else None)
 
 
-LAYERS = {"staging": "staging", "silver": "silver", "live": None, "monitoring": "monitoring"}  # folder of models → schema
+# Folder of models → schema.
+LAYERS = {"staging": "staging", "silver": "silver", "live": None, "history": "history", "monitoring": "monitoring"}
 
 
 class Engine:
@@ -373,7 +374,7 @@ class Engine:
     def _node(self, path: Path, described: dict[str, Any]) -> Any:
         text, layer, parents = path.read_text(encoding="utf-8"), path.parent.parent.name, list[str]()
         config = Config(described.get("config") or {})
-        if layer in ("staging", "silver"):
+        if layer in ("staging", "silver", "history"):
             config |= {"materialized": "incremental", "incremental_strategy": "debezium_merge"}
         given = {"source": lambda *names: parents.append("source." + names[-1]), "ref": parents.append}
         self._macros.called(text, **given, config=config)
@@ -399,7 +400,7 @@ class Engine:
             "model": node,
             "config": node.config,
             "graph": graph,
-            "invocation_id": f"run {self._runs}",
+            "invocation_id": f"run {self._runs} of {id(self)}",
             "selected_resources": selected,
             "source": lambda *names: Relation("bronze", names[-1]),
             "ref": lambda name: Relation(graph["nodes"][name].schema, graph["nodes"][name].alias),

@@ -25,8 +25,20 @@ class Tables:
 
         if not full_refresh:
             scaffold(self._landing.records(system), None, {}, 0, self._models)
-        models = [path.stem for layer in ("staging", "silver") for path in (self._models / layer / system).glob("*.sql")]
+        models = [path.stem for layer in ("staging", "silver", "history") for path in (self._models / layer / system).glob("*.sql")]
         self._engine.run(models, full_refresh)
+
+    def write_history(self, system: str, table: str) -> None:
+        """Have the versions of rows built, too."""
+        model = self._models / "history" / system / f"history_{system}__{table}.sql"
+        model.parent.mkdir(parents=True)
+        config = f"{{{{ config(alias = '{system}__{table}') }}}}"
+        model.write_text(f"{config}\n\n{{{{ debezium_history(changes = ref('stg_{system}__{table}'), keys = ['id']) }}}}\n")
+
+    def current(self, system: str, table: str) -> list[dict[str, Any]]:
+        """The versions that are true now, under the source's own columns."""
+        found = self.spark.sql(f"select * from history.{system}__{table} where _cdc_is_current").collect()
+        return [{name: value for name, value in row.asDict().items() if not name.startswith("_cdc_")} for row in found]
 
     def rows(self, system: str, table: str) -> list[dict[str, Any]]:
         """The live rows of a table, under the source's own columns."""

@@ -4,10 +4,13 @@
 -#}
 
 
-{#- The condition of the records that the change log of this model lacks; all records outside of a run. `declared`: the arguments of `debezium_changes`. -#}
+{#-
+    The condition of the records that the change log of this model lacks, and the number of this append; all records outside of a run.
+    `declared`: the arguments of `debezium_changes`.
+-#}
 {% macro _new_records_of_log(declared) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return('') }}
+        {{ return({'condition': '', 'append': 0}) }}
     {%- endif -%}
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
     {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch', declared) -%}
@@ -17,7 +20,7 @@
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- do _check_all_records_are_there(source) if bounds.is_new -%}
-    {{ return(' and ' ~ _batches('batch', bounds.above, bounds.up_to)) }}
+    {{ return({'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to), 'append': bounds.append}) }}
 {%- endmacro %}
 
 
@@ -53,7 +56,8 @@
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set above = merged_up_to(existing, batch, stored).batch if existing else 0 -%}
+    {%- set merged = merged_up_to(existing, '_cdc_append' if declared else batch, stored) if existing else {'batch': 0, 'position': ''} -%}
+    {%- set above = merged.batch -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if existing and declared else none -%}
     {%- set is_new = added is none -%}
@@ -65,7 +69,8 @@
         'added': added or [],
         'declaration': declaration,
         'declared': _declared_text(declared) if declared else '',
-        'base': local_md5(_declared_text(declared) if declared else declaration) if is_new else _base(stored),
+        'base': local_md5(declaration ~ invocation_id) if is_new else _base(stored),
+        'append': 1 + (0 if is_new else (merged.position or 0) | int),
         'is_described': is_same,
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
@@ -82,12 +87,12 @@
 
 
 {#-
-    The newest batch of a change log (`up_to`), and a digest of what it was built by (`base`), which stays if columns are added. An error if the log
-    is not what its model says now: silver would merge the rows of the old text, and never read them again.
+    The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, and the name of its last rebuild (`base`). An error if the
+    log is not what its model says now: silver would merge the rows of the old text, and never read them again.
 -#}
 {% macro state_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
-    {%- if of_run -%} {{ return(of_run) }} {%- endif -%}
+    {%- if of_run -%} {{ return(dict(of_run, append=of_run.append if of_run.has_new else of_run.append - 1)) }} {%- endif -%}
     {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
@@ -96,7 +101,8 @@
             ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return({'up_to': merged_up_to(changes, '_cdc_batch', stored).batch, 'base': _base(stored)}) }}
+    {%- set merged = merged_up_to(changes, '_cdc_append', stored) -%}
+    {{ return({'up_to': merged.batch, 'append': (merged.position or 0) | int, 'base': _base(stored), 'columns': fromjson(stored.get('cdc.columns', '[]'))}) }}
 {%- endmacro %}
 
 

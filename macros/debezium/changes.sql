@@ -12,12 +12,16 @@
     {%- set declared = dict(
         events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed, epochs=epochs, renamed=renamed
     ) -%}
-    {{ _typed_records(condition=_new_records_of_log(declared), **declared) }}
+    {%- set new = _new_records_of_log(declared) -%}
+    {{ _typed_records(condition=new.condition, append=new.append, **declared) }}
 {%- endmacro %}
 
 
-{#- The rows of a change log: the arguments of `debezium_changes`, and a condition of the records, after others. -#}
-{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition) -%}
+{#-
+    The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the number of the append, which is one
+    more than that of the commit before.
+-#}
+{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition, append=0) -%}
 
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
@@ -126,6 +130,9 @@ select
     {{ c.transaction_id }} as _cdc_transaction_id,
     timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
     batch as _cdc_batch,
+    landed_at as _cdc_landed_at,
+    cast({{ append }} as bigint) as _cdc_append,
+    current_timestamp() as _cdc_appended_at,
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_half = 'out', '#before', ''))" if has_two_halves }} as _cdc_event_id,
     if({{ _has_coordinates() }}, xxhash64(topic, partition), xxhash64(file)) as _cdc_place_hash,

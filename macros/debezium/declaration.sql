@@ -51,6 +51,17 @@
 {%- endmacro %}
 
 
+{#- Whether a model that reads a change log has its key: a delete has that one only. -#}
+{% macro _check_keys(keys, source) -%}
+    {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
+            ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
+
+
 {#- Keys and columns under the names that they have in the events. -#}
 {% macro _in_events(keys, columns, renamed) -%}
     {%- set named, in_key = {}, [] -%}
@@ -65,7 +76,7 @@
     existing tables are rebuilt.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('6 ' ~ text)) }}
+    {{ return(local_md5('7 ' ~ text)) }}
 {%- endmacro %}
 
 
@@ -75,7 +86,7 @@
 {%- endmacro %}
 
 
-{#- A digest of what a change log was built by, from its properties. -#}
+{#- The name of the last rebuild of a change log, from its properties. -#}
 {% macro _base(stored) -%}
     {{ return(stored.get('cdc.base') or stored.get('cdc.declaration')) }}
 {%- endmacro %}
@@ -139,8 +150,11 @@
 {%- endmacro %}
 
 
-{#- The columns that silver has to get; none if merged changes have something in them, or if it has others, so that it has to be rebuilt. -#}
-{% macro _columns_added_to_silver(stored, changes, columns, above) -%}
+{#-
+    The columns that silver or a history has to get; none if merged changes have something in them, or if it has others, so that it has to be rebuilt.
+    `merged`: the condition of merged changes.
+-#}
+{% macro _columns_added_to_silver(stored, changes, columns, merged) -%}
     {%- set before = fromjson(stored.get('cdc.columns', '[]')) -%}
     {%- set added = columns | reject('in', before) | list -%}
     {%- if columns | select('in', before) | list != before -%} {{ return(none) }} {%- endif -%}
@@ -149,7 +163,7 @@
         {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
     {%- endfor -%}
     {%- if added and run_query(
-        'select 1 from ' ~ changes ~ ' where ' ~ _batches('_cdc_batch', 0, above) ~ ' and (' ~ values | join(' or ') ~ ') limit 1'
+        'select 1 from ' ~ changes ~ ' where ' ~ merged ~ ' and (' ~ values | join(' or ') ~ ') limit 1'
     ).rows -%}
         {{ return(none) }}
     {%- endif -%}

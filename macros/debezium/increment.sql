@@ -88,15 +88,10 @@
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
-    {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
-            ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
-        ) }}
-    {%- endif -%}
-    {%- set log = state_of_log(changes, source) -%}
-    {%- set declaration = declaration_digest(log.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
-    {%- set added = _columns_added_to_silver(stored, changes, columns, merged.batch) if stored.get('cdc.declaration') == declaration else none -%}
+    {%- do _check_keys(keys, source) -%}
+    {%- set state = state_of_log(changes, source) -%}
+    {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
+    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_batch', 0, merged.batch)) if stored.get('cdc.declaration') == declaration else none -%}
     {%- set is_new = added is none -%}
     {%- if existing and (is_new or added) -%}
         {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
@@ -117,8 +112,8 @@
         'bronze': landed_batches(source.bronze).id,
         'is_routed': source.routed_by is not none,
         'above': above,
-        'up_to': log.up_to,
-        'has_new': is_new or log.up_to > above,
+        'up_to': state.up_to,
+        'has_new': is_new or state.up_to > above,
         'counts': [],
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),

@@ -2,13 +2,13 @@
 
 
 {#-
-    What a table has merged: `batch`, the newest one, `position`, the greatest place in the source's log, and `counted`, how many changes and rejected
-    records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
+    What a table has merged: `batch`, the newest one, `position`, of silver the greatest place in the source's log, of a change log the number of its
+    last append, and `counted`, how many changes and rejected records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
     merge as a property of its snapshot. The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the
     last one before it that has the property, because commits of other tools have none; snapshots that a rollback took back are none of these. Where no snapshot is left
     that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
 -#}
-{% macro merged_up_to(relation, batch, properties) -%}
+{% macro merged_up_to(relation, column, properties) -%}
     {%- set head = properties['current-snapshot-id'] -%}
     {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
     {%- set of_head = run_query('select ' ~ told ~ ' from ' ~ relation ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
@@ -19,9 +19,13 @@
         ).rows) -%}
     {%- endif -%}
     {%- if stored is none -%}
-        {%- set position = 'max(' ~ log_position() ~ ')' if batch == '_cdc_batch' else "''" -%}
-        {%- set of_rows = 'select max(' ~ batch ~ '), ' ~ position ~ ' from ' ~ relation ~ ' version as of ' ~ head -%}
-        {%- set greatest = run_query(of_rows).rows[0] if of_head else [none, none] -%}
+        {%- set greatest = {
+            'batch': "max(batch), ''",
+            '_cdc_batch': 'max(_cdc_batch), max(' ~ log_position() ~ ')',
+            '_cdc_append': 'max(_cdc_batch), max(_cdc_append)',
+            '_cdc_known_from': "max(_cdc_known_from), ''",
+        }[column] -%}
+        {%- set greatest = run_query('select ' ~ greatest ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0] if of_head else [none, none] -%}
         {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true, 'is_whole': false}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', ''] -%}
@@ -48,7 +52,7 @@
 
 {#- One name per model: the session that carries it to the commit is shared by threads. -#}
 {% macro batch_property(relation) -%}
-    {{ return('cdc-batch-' ~ relation.identifier) }}
+    {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ relation.identifier) }}
 {%- endmacro %}
 
 

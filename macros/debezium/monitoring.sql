@@ -197,10 +197,10 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.routed.append(source.relation) -%}
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
-        {%- set log = state_of_log(models[0], source) -%}
-        {%- do bounds.declarations.update({table: log.base}) -%}
-        {%- if log.up_to < bounds.up_to and _has_records(source, log.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': log.up_to}) -%} {%- endif -%}
-        {%- if counted.get(table) == log.base -%}
+        {%- set state = state_of_log(models[0], source) -%}
+        {%- do bounds.declarations.update({table: state.base}) -%}
+        {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': state.up_to}) -%} {%- endif -%}
+        {%- if counted.get(table) == state.base -%}
             {%- do bounds.known.append(table) -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}

@@ -23,7 +23,7 @@
     {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
-            ~ '  debezium_events or debezium_event_counts, and nothing else: conditions and further columns belong in a model that reads it.'
+            ~ '  debezium_history, debezium_events or debezium_event_counts, and nothing else: conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
@@ -38,7 +38,7 @@
         {%- do _merge_counts(bounds) -%}
     {%- else -%}
         {%- do _follow_declaration(bounds) if bounds.added or not bounds.is_described -%}
-        {%- do _write_changes(bounds) -%}
+        {%- do _write_history(bounds) if bounds.is_history is defined else _write_changes(bounds) -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -82,7 +82,7 @@
         {{ partition_cols(label='partitioned by') }}
         {{ comment_clause() }}
         as
-        {{ sql }}
+        {{ _with_knowledge(sql, bounds) if bounds.is_history is defined else sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
     {%- do _comment_columns() -%}
@@ -136,7 +136,9 @@
 {#- Give the table its new columns, each behind the one before it: rows are appended by the order of the columns. -#}
 {% macro _follow_declaration(bounds) -%}
     {%- set types, there, parts, place = {}, [], [], namespace(of='first') -%}
-    {%- for row in run_query('describe query ' ~ sql).rows if bounds.added -%} {%- do types.update({row[0]: row[1]}) -%} {%- endfor -%}
+    {%- for row in run_query('describe query ' ~ ('select * from ' ~ bounds.changes if bounds.changes is defined else sql)).rows if bounds.added -%}
+        {%- do types.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
     {%- if bounds.added -%} {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%} {%- endif -%}
     {%- for name in bounds.columns -%}
         {%- do parts.append(quoted(name) ~ ' ' ~ types[name] ~ ' ' ~ place.of) if name in bounds.added and name not in there -%}
@@ -177,6 +179,47 @@
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#- Versions that are known from now on. -#}
+{% macro _with_knowledge(versions, bounds) -%}
+select
+    *,
+    _cdc_end_position is null as _cdc_is_current,
+    cast({{ bounds.up_to }} as bigint) as _cdc_known_from,
+    cast(null as bigint) as _cdc_known_to,
+    cast({{ _literal_or_null(bounds.known_at) }} as timestamp) as _cdc_known_from_at,
+    cast(null as timestamp) as _cdc_known_to_at
+from ({{ versions }}) as versions
+{%- endmacro %}
+
+
+{#- Versions that are not true any more get an end of knowledge, new ones begin; a key's version is known by its first position. -#}
+{% macro _write_history(bounds) -%}
+    {%- if not bounds.has_new -%}
+        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
+    {%- else -%}
+        {%- do _store_with_next_commit(bounds) -%}
+        {%- call statement('main') -%}
+            merge into {{ this }} as stored
+            using ({{ _with_knowledge(sql, bounds) }}) as incoming
+            on
+                not incoming.is_new
+                and stored._cdc_known_to is null
+                and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
+                stored._cdc_position = incoming._cdc_position
+            when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
+            when not matched and incoming.is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
+                values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
+        {%- endcall -%}
+        {%- do _store_with_next_commit(none) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{% macro _history_columns(bounds) -%}
+    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
 {%- endmacro %}
 
 
@@ -277,7 +320,8 @@
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
+        {%- set further = ' moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
         {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
-        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else '')) -%}
+        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) -%}
     {%- endif -%}
 {%- endmacro %}

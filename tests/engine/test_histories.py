@@ -107,10 +107,12 @@ def test_keys_that_rows_pass_on_in_one_statement_have_the_rows_of_the_source(tab
         runs[chance.randrange(RUNS)].append(of_transaction(system, 0, truncate, truncated_after + 0.5, next(offsets)))
     for records in runs:
         chance.shuffle(records)
+    tables.write_history(system, "orders")
     live_through(tables, system, runs, chance.randrange(RUNS))
 
     def compared() -> list[dict[str, Any]]:
         found = by_id(tables.rows(system, "orders"))
+        assert by_id(tables.current(system, "orders")) == found, "the current versions are not the live rows"
         wrong = {key // KEYS for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
         told = [f"{histories[group]}: {[found.get(group * KEYS + key) for key in range(KEYS)]}" for group in wrong]
         assert not told, f"truncated after {truncated_after}, {min(told, key=len)}"

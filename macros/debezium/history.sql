@@ -1,0 +1,282 @@
+{#-
+    The versions of every row, with two time axes: from when to when the source had a version (`_cdc_valid_from`, `_cdc_valid_to`), and from which
+    append of the change log to which the lakehouse said so (`_cdc_known_from`, `_cdc_known_to`). All of them are half-open; NULL is no end.
+
+    Versions are ordered by position. A delete or a truncate ends a version. Equal versions in a row are one; with `track`, those that are equal in
+    these columns, and the other columns have the values of the last change.
+
+    An increment folds the keys again that its changes touch, from the whole change log, and compares the versions with those that are known: one that
+    is not true any more gets an end of knowledge, and what is true now begins. So late changes do not rewrite what was believed before.
+-#}
+{% macro debezium_history(changes, keys, track=none) -%}
+    {%- set bounds = _history_bounds(changes, keys, track) %}
+    {%- set versions = _versions(changes, keys, track, bounds) -%}
+    {%- set row = _quoted_list(bounds.columns + _version_columns()) -%}
+    {%- set compared = _comparable(bounds.columns + _version_columns(), bounds.maps) ~ ' as compared' -%}
+    {%- set identity = _quoted_list(keys + ['_cdc_position']) %}
+    {%- if bounds.is_new %}
+select {{ row }} from ({{ versions }}) as versions
+    {%- else %}
+    {#- Of each version that is another now, the known row to close and the new one to open. #}
+select changed.version.*, changed.is_new
+from (
+    select known.version as known_version, versions.version
+    from (
+        select {{ identity }}, struct({{ row }}) as version, {{ compared }}
+        from {{ this }}
+        where _cdc_known_to is null {%- if not bounds.is_truncated %} and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }}) {%- endif %}
+    ) as known
+    full outer join (select {{ identity }}, struct({{ row }}) as version, {{ compared }} from ({{ versions }}) as versions) as versions
+        on {% for name in keys + ['_cdc_position'] %}known.{{ quoted(name) }} = versions.{{ quoted(name) }}{{ ' and ' if not loop.last }}{% endfor %}
+    where not known.compared <=> versions.compared
+) as compared
+lateral view inline(filter(
+    array(struct(struct(known_version as version, false as is_new) as changed), struct(struct(version, true as is_new) as changed)),
+    c -> c.changed.version is not null
+)) as changed
+    {%- endif %}
+{%- endmacro %}
+
+
+{#- What a history has besides the columns of the table, up to what is known. -#}
+{% macro _version_columns() -%}
+    {{ return([
+        '_cdc_op', '_cdc_position', '_cdc_end_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_valid_from', '_cdc_valid_to',
+        '_cdc_valid_from_landing',
+    ]) }}
+{%- endmacro %}
+
+
+{#- Columns as one value that can be compared, which Spark does not do with maps. -#}
+{% macro _comparable(names, maps) -%}
+    struct({% for name in names %}{{ 'array_sort(map_entries(' ~ quoted(name) ~ '))' if name in maps else quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
+{%- endmacro %}
+
+
+{#- The keys that new changes touch. -#}
+{% macro _touched_keys(changes, keys, bounds) -%}
+    select {{ _quoted_list(keys) }} from {{ changes }} where _cdc_kind = 'change' and {{ _batches('_cdc_append', bounds.above, bounds.up_to) }}
+{%- endmacro %}
+
+
+{#-
+    The versions of all keys, or of those that new changes touch.
+
+    A source's clock may run backwards: then a version begins when the one before it did. Without a time of the source the time of landing stands
+    for it.
+-#}
+{% macro _versions(changes, keys, track, bounds) -%}
+{%- set by_key = 'partition by ' ~ _quoted_list(keys) ~ ' order by _cdc_position' -%}
+{%- set in_life = 'partition by ' ~ _quoted_list(keys) ~ ', _life order by _cdc_position' -%}
+{%- set others = bounds.columns | reject('in', keys) | list -%}
+{%- set tracked = track or others -%}
+{%- set at = 'coalesce(_cdc_changed_at, _cdc_landed_at)' -%}
+{#- A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in the same life. #}
+with truncates as (
+    select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))), array()) as truncates
+    from {{ changes }}
+    where _cdc_kind = 'truncate' and {{ _batches('_cdc_append', 0, bounds.up_to) }}
+),
+
+changes as (
+    select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _at
+        {{- ', _cdc_move' if bounds.is_moved }}
+    from {{ changes }}
+    where
+        _cdc_kind = 'change'
+        and {{ _batches('_cdc_append', 0, bounds.up_to) }}
+        {%- if not bounds.is_new and not bounds.is_truncated %}
+        and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }})
+        {%- endif %}
+),
+
+{{ _with_handovers(keys, by_key) if bounds.is_moved }}
+lives as (
+    select
+        changes.*,
+        {%- set ends = '_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
+        {{ ends }} as _is_end,
+        get(filter(truncates, t -> t.position > _cdc_position), 0) as _truncate,
+        greatest(max(_at) over ({{ by_key }}), array_max(transform(filter(truncates, t -> t.position < _cdc_position), t -> t.at))) as _since,
+        size(filter(truncates, t -> t.position < _cdc_position))
+            + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
+            {{- ' + count_if(_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _life
+    from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
+    cross join truncates
+    {{ 'where not _is_void' if bounds.is_moved }}
+),
+
+followed as (
+    select *, lead(_cdc_position) over ({{ by_key }}) as _next, lead(_since) over ({{ by_key }}) as _next_since
+    from lives
+),
+
+whole as (
+    select
+        {{ _quoted_list(keys) }}, _life, _cdc_op, _cdc_position, _cdc_is_snapshot, _cdc_event_id, _cdc_changed_at, _since,
+        if(_truncate.position < coalesce(_next, '~'), _truncate.position, _next) as _end,
+        if(_truncate.position < coalesce(_next, '~'), greatest(_since, _truncate.at), _next_since) as _until,
+        {%- for name in others %}
+        last_value(if(array_contains(_cdc_omitted, {{ literal(name) }}), null, struct({{ quoted(name) }})), true) over ({{ in_life }}).{{ quoted(name) }} as {{ quoted(name) }},
+        {%- endfor %}
+        _is_end
+    from followed
+),
+
+told_apart as (
+    select *, count_if(_is_other) over ({{ in_life }}) as _version
+    from (
+        select *, not {{ _comparable(tracked, bounds.maps) }} <=> lag({{ _comparable(tracked, bounds.maps) }}) over ({{ in_life }}) as _is_other
+        from whole
+        where not _is_end
+    ) as compared
+)
+
+select
+    {%- for name in bounds.columns %}
+    {{ quoted(name) if name in keys else 'max_by(' ~ quoted(name) ~ ', _cdc_position) as ' ~ quoted(name) }},
+    {%- endfor %}
+    min_by(_cdc_op, _cdc_position) as _cdc_op,
+    min(_cdc_position) as _cdc_position,
+    max_by(_end, _cdc_position) as _cdc_end_position,
+    min_by(_cdc_is_snapshot, _cdc_position) as _cdc_is_snapshot,
+    min_by(_cdc_event_id, _cdc_position) as _cdc_event_id,
+    min(_since) as _cdc_valid_from,
+    max_by(_until, _cdc_position) as _cdc_valid_to,
+    min_by(_cdc_changed_at, _cdc_position) is null as _cdc_valid_from_landing
+from told_apart
+group by {{ _quoted_list(keys) }}, _life, _version
+{%- endmacro %}
+
+
+{#-
+    Changes of keys that one statement passed on (`_moves_event`): an `out` ends a row only if none is left under its key, else it is void; an `in` begins
+    another row.
+-#}
+{% macro _with_handovers(keys, by_key) -%}
+moved as (
+    select *, max(contains(_cdc_move, ' ')) over (partition by {{ _quoted_list(keys) }}) as _is_moved
+    from changes
+),
+
+counted as (
+    select
+        *,
+        if(_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_is_moved, ' ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _rows
+    from moved
+),
+
+_handovers as (
+    select
+        *,
+        _cdc_op = 'd' and not (endswith(_cdc_move, ' out') and _rows > 0) as _ends,
+        _cdc_op = 'd' and endswith(_cdc_move, ' out') and _rows > 0 as _is_void,
+        endswith(_cdc_move, ' in') as _begins
+    from counted
+),
+{%- endmacro %}
+
+
+{#-
+    What a history has to read, as its materialization needs it.
+
+    - columns: those of the change log; `maps`, those of them that are maps,
+    - above, up_to: the appends of the change log that it has read, and that there are,
+    - is_truncated: whether new changes hold a truncate, so that all keys are touched,
+    - is_moved: whether some keys were passed on in one statement,
+    - known_at: the time of the newest append.
+-#}
+{% macro _history_bounds(changes, keys, track) -%}
+    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
+        {{ return({'columns': keys, 'maps': [], 'is_new': true, 'above': 0, 'up_to': 0, 'is_moved': false, 'is_truncated': false}) }}
+    {%- endif -%}
+    {%- set source = _records_of(changes) -%}
+    {%- do _check_keys(keys, source) -%}
+    {%- set state = state_of_log(changes, source) -%}
+    {%- for name in keys + (track or []) if name not in state.columns -%}
+        {{ exceptions.raise_compiler_error(
+            'debezium_history in model ' ~ model.name ~ ": '" ~ name ~ "' is none of the columns of " ~ changes ~ ': ' ~ state.columns | join(', ') ~ '.'
+        ) }}
+    {%- endfor -%}
+    {%- set existing = load_relation(this) if is_incremental() else none -%}
+    {%- set stored = _table_properties(existing) if existing else {} -%}
+    {%- set merged = merged_up_to(existing, '_cdc_known_from', stored) if existing else {'batch': 0, 'is_moved': false} -%}
+    {%- set declaration = declaration_digest(state.base ~ tojson([keys, track])) -%}
+    {%- set is_same = stored.get('cdc.declaration') == declaration -%}
+    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.batch)) if is_same else none -%}
+    {%- set is_new = added is none -%}
+    {%- do _check_bronze(source.bronze, stored) -%}
+    {%- set above = 0 if is_new else merged.batch -%}
+    {%- set found = run_query(
+        "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), cast(max(_cdc_appended_at) as string), "
+        ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0') ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')
+        ~ ' from ' ~ changes ~ ' where ' ~ _batches('_cdc_append', above, state.append)
+    ).rows[0] -%}
+    {%- if found[4] -%}
+        {{ exceptions.raise_compiler_error(
+            'debezium_history in model ' ~ model.name ~ ': ' ~ changes ~ ' has ' ~ found[4] ~ ' changes of a part of a document, of which there is no history.\n'
+            ~ '  Set capture.mode to change_streams_update_full, and take a snapshot; or delete this model.'
+        ) }}
+    {%- endif -%}
+    {%- do log('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost', info=true) if existing and is_new -%}
+    {%- set maps = [] -%}
+    {%- for row in run_query('describe query select * from ' ~ changes).rows -%} {%- do maps.append(row[0]) if row[1].startswith('map<') -%} {%- endfor -%}
+    {%- set bounds = {
+        'is_history': true,
+        'keys': keys,
+        'columns': state.columns,
+        'added': added or [],
+        'changes': changes | string,
+        'maps': maps,
+        'declaration': declaration,
+        'is_described': true,
+        'bronze': landed_batches(source.bronze).id,
+        'is_new': is_new,
+        'above': above,
+        'up_to': state.append,
+        'has_new': is_new or found[0] + found[1] > 0,
+        'is_truncated': found[1] > 0,
+        'is_moved': found[3] > 0 or not is_new and merged.is_moved and source.tells_moves,
+        'known_at': found[2],
+        'batch': '_cdc_known_from',
+        'truncated_at': '',
+        'properties': {},
+    } -%}
+    {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
+    {{ return(bounds) }}
+{%- endmacro %}
+
+
+{#-
+    The versions of a history as a relation: those that were true at a time of the source, as they were known at a time.
+
+    - history: relation, of `debezium_history`,
+    - valid_at: a time, as SQL; none for all versions,
+    - known_at: the number of an append of the change log, or a time, as SQL; none for what is known now.
+-#}
+{% macro debezium_as_of(history, valid_at=none, known_at=none) -%}
+    {%- set of_knowledge = ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at'] -%}
+    {%- set columns = [] -%}
+    {%- if execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
+        {#- Written out: a view binds `*` by place. #}
+        {%- for name in run_query('select * from ' ~ history ~ ' where false').column_names if name not in of_knowledge -%}
+            {%- do columns.append(quoted(name)) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- set conditions = [] -%}
+    {%- if known_at is none -%}
+        {%- do conditions.append('_cdc_known_to is null') -%}
+    {%- else -%}
+        {%- set suffix = '' if known_at is number else '_at' -%}
+        {%- set told = '_cdc_known_from' ~ suffix ~ ' <= ' ~ known_at ~ ' and (_cdc_known_to is null or _cdc_known_to' ~ suffix ~ ' > ' ~ known_at ~ ')' -%}
+        {%- do conditions.append(told) -%}
+    {%- endif -%}
+    {%- if valid_at is not none -%}
+        {%- do conditions.append('_cdc_valid_from <= ' ~ valid_at ~ ' and (_cdc_valid_to is null or _cdc_valid_to > ' ~ valid_at ~ ')') -%}
+    {%- endif -%}
+select
+    {{ columns | join(', ') if columns else '* except (' ~ of_knowledge | join(', ') ~ ')' }},
+    _cdc_end_position is null as _cdc_is_current
+from {{ history }}
+where {{ conditions | join(' and ') }}
+{%- endmacro %}

@@ -1,0 +1,86 @@
+"""Writes the models of histories: versions of a table's rows (docs/history.md)."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from scripts.errors import LakehouseError
+from scripts.scaffold import Declared, declared_tables, put, quoted_list
+from scripts.written_yaml import dump
+
+COLUMNS = (
+    "_cdc_op",
+    "_cdc_position",
+    "_cdc_end_position",
+    "_cdc_is_snapshot",
+    "_cdc_event_id",
+    "_cdc_valid_from",
+    "_cdc_valid_to",
+    "_cdc_valid_from_landing",
+    "_cdc_is_current",
+)
+OF_KNOWLEDGE = ("_cdc_known_from", "_cdc_known_to", "_cdc_known_from_at", "_cdc_known_to_at")
+
+
+def history_models(system: str, declared: Declared) -> list[str]:
+    """The names of the two models of a history: the table of all versions, and the view of those that are known now."""
+    return [f"history_{system}__{declared.relation}", f"versions_{system}__{declared.relation}"]
+
+
+def write_history(system: str, names: Collection[str], models: Path) -> list[str]:
+    """Write the models of the histories that are asked for, unless they are there. Returns the names of new models.
+
+    Args:
+        names: tables, as the source names them (`orders`, `public.orders`) or as the relation is named.
+        models: the folder `models` of the project.
+
+    Raises:
+        LakehouseError: there is no such table, there are several, or it has no key.
+    """
+    tables = list(declared_tables(system, models).values())
+    written = []
+    for name in names:
+        found = [one for one in tables if name in (one.table.name, one.relation)]
+        found = found or [one for one in tables if name == one.table.identity[-1]]
+        if len(found) != 1:
+            known = ", ".join(sorted(one.table.name for one in tables)) or "none"
+            raise LakehouseError(f"HISTORY={name}: {len(found) or 'no'} tables of system {system} have this name. Tables: {known}.")
+        declared, table = found[0], found[0].table
+        if not table.keys:
+            raise LakehouseError(f"HISTORY={name}: {table.name} has no key, so its rows have no versions. Name one with KEYS.")
+        for path, text in _files(system, declared).items():
+            if not (models / path).exists():
+                put(models / path, text)
+                written += [Path(path).stem] if path.endswith(".sql") else []
+    return written
+
+
+def _files(system: str, declared: Declared) -> dict[str, str]:
+    """The files of a history below `models/`: path → text."""
+    history, versions = history_models(system, declared)
+    table, changes = declared.table, declared.model("staging", system)
+    properties = [
+        {
+            "name": history,
+            "description": f"All versions of the rows of `{table.name}`, and what was known of them when.",
+            "columns": [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in COLUMNS + OF_KNOWLEDGE],
+        },
+        {
+            "name": versions,
+            "description": f"The versions of the rows of `{table.name}`, as they are known now.",
+            "columns": [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in COLUMNS],
+        },
+    ]
+    return {
+        f"history/{system}/{history}.sql": (
+            f"{{{{ config(alias = '{system}__{declared.relation}') }}}}\n\n"
+            "{{ debezium_history(\n"
+            f"    changes = ref('{changes}'),\n"
+            f"    keys = {quoted_list(table.kept(table.keys))},\n"
+            ") }}\n"
+        ),
+        f"history/{system}/{versions}.sql": (
+            f"{{{{ config(materialized = 'view', schema = '{system}_history', alias = '{declared.relation}') }}}}\n\n"
+            f"{{{{ debezium_as_of(history = ref('{history}')) }}}}\n"
+        ),
+        f"history/{system}/{history}.yml": dump({"version": 2, "models": properties}),
+    }
