@@ -56,8 +56,8 @@
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, '_cdc_append' if declared else batch, stored) if existing else {'batch': 0, 'position': ''} -%}
-    {%- set above = merged.batch -%}
+    {%- set merged = merged_up_to(existing, 'max(_cdc_batch), max(_cdc_append)' if declared else "max(batch), ''", stored) if existing else {'up_to': 0} -%}
+    {%- set above = merged.up_to -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if existing and declared else none -%}
     {%- set is_new = added is none -%}
@@ -70,7 +70,7 @@
         'declaration': declaration,
         'declared': _declared_text(declared) if declared else '',
         'base': local_md5(declaration ~ invocation_id) if is_new else _base(stored),
-        'append': 1 + (0 if is_new else (merged.position or 0) | int),
+        'append': 1 + (0 if is_new else (merged.second or 0) | int),
         'is_described': is_same,
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
@@ -101,12 +101,12 @@
             ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {%- set merged = merged_up_to(changes, '_cdc_append', stored) -%}
-    {{ return({'up_to': merged.batch, 'append': (merged.position or 0) | int, 'base': _base(stored), 'columns': fromjson(stored.get('cdc.columns', '[]'))}) }}
+    {%- set merged = merged_up_to(changes, 'max(_cdc_batch), max(_cdc_append)', stored) -%}
+    {{ return({'up_to': merged.up_to, 'append': (merged.second or 0) | int, 'base': _base(stored), 'columns': fromjson(stored.get('cdc.columns', '[]'))}) }}
 {%- endmacro %}
 
 
 {#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}
-    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_batch', bounds.above, bounds.up_to) ~ ')') }}
+    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to) ~ ')') }}
 {%- endmacro %}

@@ -200,13 +200,13 @@ _handovers as (
     {%- endfor -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, '_cdc_known_from', stored) if existing else {'batch': 0, 'is_moved': false} -%}
+    {%- set merged = merged_up_to(existing, "max(_cdc_known_from), ''", stored) if existing else {'up_to': 0, 'is_moved': false} -%}
     {%- set declaration = declaration_digest(state.base ~ tojson([keys, track])) -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
-    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.batch)) if is_same else none -%}
+    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to)) if is_same else none -%}
     {%- set is_new = added is none -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- set above = 0 if is_new else merged.batch -%}
+    {%- set above = 0 if is_new else merged.up_to -%}
     {%- set found = run_query(
         "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), cast(max(_cdc_appended_at) as string), "
         ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0') ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')

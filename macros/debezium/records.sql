@@ -89,7 +89,7 @@
             ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
+    {{ return(routed.up_to if routed else merged_up_to(source.relation, "max(batch), ''", stored).up_to) }}
 {%- endmacro %}
 
 

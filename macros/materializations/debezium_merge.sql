@@ -71,7 +71,7 @@
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
             'cdc.described' = '{{ local_md5(_descriptions() | join) }}',
             {%- if bounds.counted is defined %}
-            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
+            'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
@@ -320,8 +320,9 @@ from ({{ versions }}) as versions
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set further = ' moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
-        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
+        {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
+        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
+            ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
         {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) -%}
     {%- endif -%}
 {%- endmacro %}
