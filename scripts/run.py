@@ -1,6 +1,6 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result.
 
-With REPLAY (`make replay`) the tables that have rejected records are built anew besides, after a fix.
+With REPLAY (`make replay`) the rejected records are typed again besides, after a fix.
 """
 
 import hashlib
@@ -273,13 +273,13 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
-    """Build what is new, then the tables that have rejected records anew, from bronze. Returns the number of models that failed.
+    """Build what is new, then type the rejected records again, as change logs do with REPLAY. Returns the number of models that failed.
 
-    What the events model rejected may be of any table that reads it.
+    What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
     """
     if failed := _refresh(spark, todo, say):
         return failed
-    chosen = []
+    chosen: dict[str, list[str]] = {"": [], "--full-refresh": []}
     for system in (request.system for request in todo):
         models = {path.stem for path in _model_files(system)}
         rejects = f"{system}__rejected_events"
@@ -288,14 +288,20 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
             say(f"{system}: no record is rejected.")
             continue
         tables = declared_tables(system, PROJECT / "models").values()
-        rejecting = [one for one in tables if (one.table.name,) in found or (one.routed and (None,) in found)]
-        chosen += [one.model(layer, system) for one in rejecting for layer in ("staging", "silver")]
-        chosen += sorted(models & {f"{system}__event_counts", f"{system}__events"})
-    if not chosen:
-        return 0
-    say(f"Building {len(chosen)} models anew …")
+        of_events = {one.relation for one in tables if one.routed and (None,) in found}
+        for one in tables:
+            if one.relation in of_events or (one.table.name,) in found:
+                replayed = [one.model(layer, system) for layer in ("staging", "silver")] + history_models(system, one)
+                chosen["--full-refresh" if one.relation in of_events else ""] += [name for name in replayed if name in models]
+        chosen["--full-refresh"] += [f"{system}__events"] if of_events else []
+        chosen[""] += sorted(models & {f"{system}__event_counts"})
+    failed = 0
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
+        for option, names in reversed(chosen.items()):
+            if names:
+                say(f"Building {len(names)} models …")
+                failed += _dbt(["run", *option.split(), "--select", *names], say, names)
+    return failed
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:

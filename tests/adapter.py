@@ -6,6 +6,7 @@ functions of dbt that they call; `Records` answers the scaffold from a list of r
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -396,6 +397,7 @@ class Engine:
         given: dict[str, Any] = {
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
+            "env_var": os.environ.get,
             "this": this,
             "model": node,
             "config": node.config,

@@ -163,6 +163,7 @@
         'rejected': 'count_if(' ~ is_reject ~ ')',
         'replaced_changes': 'count_if(' ~ is_change ~ is_replaced ~ ')',
         'replaced_rejects': 'count_if(' ~ is_reject ~ is_replaced ~ ')',
+        'replayed': 'count_if((' ~ is_change ~ ' or ' ~ is_reject ~ ') and _cdc_batch <= ' ~ bounds.newest_batch ~ ')',
         'newest_batch': 'max(_cdc_batch)',
         'partial': 'count(_cdc_omitted)',
         'moved': "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
@@ -184,7 +185,7 @@
     {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
     {%- do bounds.update({
         'has_new': bounds.is_new or found.changes + found.rejected > 0,
-        'counted': (counted[0] + found.changes | int) ~ ':' ~ (counted[1] + found.rejected | int) if counted else '',
+        'counted': (counted[0] + found.changes | int) ~ ':' ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
         'newest_batch': [bounds.newest_batch, (found.newest_batch or 0) | int] | max(case_sensitive=true),
         'found': [found.replaced_changes | int, found.replaced_rejects | int],
         'has_partial': found.partial > 0,

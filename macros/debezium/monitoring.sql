@@ -127,7 +127,7 @@ group by batch, source_table, kind, op, reject_reason
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
     - is_new: whether everything is counted,
-    - declarations: table → a digest of what its change log was built by,
+    - declarations: table → a digest of what its change log was built by, and when rejected records were replayed,
     - known: the tables that are counted up to `above` in such a log; others are counted from the first batch,
     - quiet: those of them whose logs got nothing since,
     - topics: the topics of all tables,
@@ -172,9 +172,9 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
         {%- set state = state_of_log(models[0], source) -%}
-        {%- do bounds.declarations.update({table: state.base}) -%}
+        {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
         {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': state.up_to}) -%} {%- endif -%}
-        {%- if counted.get(table) == state.base -%}
+        {%- if counted.get(table) == bounds.declarations[table] -%}
             {%- do bounds.known.append(table) -%}
             {%- do bounds.quiet.append(table) if state.has_new is defined and not state.has_new and state.above <= bounds.above -%}
         {%- elif table in counted -%}

@@ -152,8 +152,7 @@
 
 
 {#- The name of a record: its coordinates in Kafka, else file and line. -#}
-{% macro _record_id(records) -%}
-    coalesce(
-        concat({{ records }}.topic, '/', {{ records }}.partition, '/', {{ records }}.offset), concat({{ records }}.file, ':', {{ records }}.line)
-    )
+{% macro _record_id(records='') -%}
+    {%- set of = records ~ '.' if records else '' -%}
+    coalesce(concat({{ of }}topic, '/', {{ of }}partition, '/', {{ of }}offset), concat({{ of }}file, ':', {{ of }}line))
 {%- endmacro %}

@@ -39,6 +39,7 @@
     {%- else -%}
         {%- do _follow_declaration(bounds) if bounds.added or not bounds.is_described -%}
         {%- do _write_history(bounds) if bounds.is_history is defined else _write_changes(bounds) -%}
+        {%- do _write_replayed(bounds) if bounds.replay is defined -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -220,6 +221,21 @@ from ({{ versions }}) as versions
 
 {% macro _history_columns(bounds) -%}
     {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
+{%- endmacro %}
+
+
+{#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
+{% macro _write_replayed(bounds) -%}
+    {%- set append = _last_append(bounds) -%}
+    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.replayed' = '" ~ append ~ "')") -%}
+    {%- do _store_with_next_commit(dict(bounds, append=append)) -%}
+    {%- do run_query(
+        'merge into ' ~ this ~ ' as stored using (' ~ bounds.replay ~ ') as typed'
+        ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_reject_reason is not null'
+        ~ ' when matched and not stored._cdc_reject_reason <=> typed._cdc_reject_reason then update set *'
+        ~ ' when not matched and typed._cdc_reject_reason is null then insert *'
+    ) -%}
+    {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
 
