@@ -273,7 +273,7 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
-    """Build what is new, then type the rejected records again, as change logs do with REPLAY. Returns the number of models that failed.
+    """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models failed.
 
     What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
     """
