@@ -206,12 +206,12 @@ from ({{ versions }}) as versions
             merge into {{ this }} as stored
             using ({{ _with_knowledge(sql, bounds) }}) as incoming
             on
-                not incoming.is_new
+                not incoming._cdc_is_new
                 and stored._cdc_known_to is null
                 and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
                 stored._cdc_position = incoming._cdc_position
             when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
-            when not matched and incoming.is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
+            when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
                 values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
