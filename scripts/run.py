@@ -285,7 +285,8 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return 0
     say(f"Building {len(chosen)} models anew …")
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
+        systems = [request.system for request in todo]
+        return _dbt(["run", "--full-refresh", "--select", *_with_live_tables(spark, systems, chosen)], say, chosen)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -414,7 +415,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
+            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen)
     if not failed:
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
@@ -425,6 +426,16 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()
     return failed
+
+
+def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
+    """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
+    selected = sorted(models)
+    for system in systems:
+        if _has_schema(spark, system) and any(not row.isTemporary for row in spark.sql(f"show tables in `{system}`").collect()):
+            live = {path.stem for path in (PROJECT / "models" / "live" / system).glob("*.sql")} - set(models)
+            selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
+    return selected
 
 
 def _counted_up_to(spark: SparkSession, system: str) -> int:
@@ -497,7 +508,8 @@ class Progress:
 
     def line(self) -> str:
         tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
-        return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
+        models = max(self.models, len(self.built) + len(self.running))  # live models that are tables come besides
+        return f"  {len(self.built)} of {models} models built{tables}; now {', '.join(self.running)} …"
 
 
 def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:

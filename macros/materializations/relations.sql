@@ -31,3 +31,13 @@
     {{ quoted(column_name) }}
     {%- if column_name in column_dict and column_dict[column_name]['description'] %} comment {{ literal(column_dict[column_name]['description']) }}{% endif -%}
 {%- endmacro %}
+
+
+{#- Comments on the columns of a table: one statement for an Iceberg table, with names and texts quoted; of others dbt-spark's own. -#}
+{% macro spark__alter_column_comment(relation, column_dict) -%}
+    {%- if config.get('file_format') == 'iceberg' -%}
+        {%- do _comment_columns(relation, column_dict) -%}
+    {%- else -%}
+        {%- do dbt_spark.spark__alter_column_comment(relation, column_dict) -%}
+    {%- endif -%}
+{%- endmacro %}
