@@ -93,7 +93,7 @@
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
     {{ return({'up_to': merged_up_to(changes, '_cdc_batch', stored).batch, 'base': _base(stored)}) }}
