@@ -35,6 +35,7 @@ from scripts.spark import (
     log_file,
     ran_out_of_memory,
     record_class_archive,
+    schema_prefix,
     session,
     settings,
 )
@@ -201,6 +202,11 @@ def main() -> int:
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
+        if prefix := schema_prefix():
+            raise LakehouseError(
+                f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
+                "Unset it, or use dbt for tables of your own (docs/dbt-project.md)."
+            )
         named = {request.system: request.events for request in todo if request.events}
         files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
         dbt = threading.Thread(target=_prepare_dbt, daemon=True)  # takes seconds, as starting Spark does: both at once
@@ -374,7 +380,8 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
 def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
-    shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
+    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
+    shared = _digest(*sorted(macros), PROJECT / "dbt_project.yml")
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()

@@ -1,9 +1,9 @@
 {#- The landed records that a model reads. -#}
 
 
-{#- What the staging model behind `changes` reads. -#}
+{#- What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another schema than the model. -#}
 {% macro _records_of(changes) -%}
-    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier -%}
         {%- set staging = graph.nodes[id] -%}
         {%- if staging.depends_on.nodes -%}
             {{ return(_records_read_by(staging)) }}

@@ -134,7 +134,7 @@ def test_no_secret_becomes_a_setting(target: str, settings: Settings) -> None:
 
 
 def test_every_variable_of_the_profile_is_explained() -> None:
-    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in ("clusters.md", "operating.md"))
+    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in ("clusters.md", "dbt-project.md", "operating.md"))
     text = PROFILE.read_text("utf-8")
     read = READ.findall(text)
 
