@@ -607,7 +607,7 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     return (
         f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
         "named. Land all that is missing, then build its tables anew: "
-        f".venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
+        f".venv/bin/dbt run --full-refresh --select source:bronze.{system}+"
     )
 
 

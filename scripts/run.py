@@ -36,6 +36,7 @@ from scripts.spark import (
     log_file,
     ran_out_of_memory,
     record_class_archive,
+    schema_prefix,
     session,
     settings,
 )
@@ -211,6 +212,11 @@ def main() -> int:
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
+        if prefix := schema_prefix():
+            raise LakehouseError(
+                f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
+                "Unset it, or use dbt for tables of your own (docs/dbt-project.md)."
+            )
         named = {request.system: request.events for request in todo if request.events}
         files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
         dbt = threading.Thread(target=_prepare_dbt, daemon=True)  # takes seconds, as starting Spark does: both at once
@@ -295,12 +301,12 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
                 chosen["--full-refresh" if one.relation in of_events else ""] += [name for name in replayed if name in models]
         chosen["--full-refresh"] += [f"{system}__events"] if of_events else []
         chosen[""] += sorted(models & {f"{system}__event_counts"})
-    failed = 0
+    failed, systems = 0, [request.system for request in todo]
     with _building(say):
         for option, names in reversed(chosen.items()):
             if names:
                 say(f"Building {len(names)} models …")
-                failed += _dbt(["run", *option.split(), "--select", *names], say, names)
+                failed += _dbt(["run", *option.split(), "--select", *_with_live_tables(spark, systems, names)], say, names)
     return failed
 
 
@@ -390,7 +396,8 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
 def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
-    shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
+    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
+    shared = _digest(*sorted(macros), PROJECT / "dbt_project.yml")
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
@@ -432,7 +439,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
+            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen)
     if not failed:
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
@@ -443,6 +450,16 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()
     return failed
+
+
+def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
+    """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
+    selected = sorted(models)
+    for system in systems:
+        if _has_schema(spark, system) and any(not row.isTemporary for row in spark.sql(f"show tables in `{system}`").collect()):
+            live = {path.stem for path in (PROJECT / "models" / "live" / system).glob("*.sql")} - set(models)
+            selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
+    return selected
 
 
 def _counted_up_to(spark: SparkSession, system: str) -> int:
@@ -515,7 +532,8 @@ class Progress:
 
     def line(self) -> str:
         tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
-        return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
+        models = max(self.models, len(self.built) + len(self.running))  # live models that are tables come besides
+        return f"  {len(self.built)} of {models} models built{tables}; now {', '.join(self.running)} …"
 
 
 def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:

@@ -120,7 +120,7 @@
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
     {%- set merged = merged_up_to(changes, 'max(_cdc_batch), max(_cdc_append)', stored) -%}

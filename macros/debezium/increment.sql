@@ -86,7 +86,7 @@
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --profiles-dir profiles --select ' ~ model.name
+            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}

@@ -159,10 +159,10 @@ group by batch, source_table, kind, op, reject_reason
     } -%}
     {%- set staging = {} -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
-        {%- do staging.update({graph.nodes[id].schema ~ '.' ~ graph.nodes[id].alias: graph.nodes[id]}) -%}
+        {%- do staging.update({graph.nodes[id].alias: graph.nodes[id]}) -%}
     {%- endfor -%}
     {%- for table, models in tables.items() -%}
-        {%- set source = _records_read_by(staging[models[0].schema ~ '.' ~ models[0].identifier]) -%}
+        {%- set source = _records_read_by(staging[models[0].identifier]) -%}
         {%- do bounds.topics.extend(source.topics) -%}
         {%- do bounds.named.append(source.table) if source.table -%}
         {%- if not source.routed_by -%}

@@ -70,7 +70,7 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
-            'cdc.described' = '{{ local_md5(_descriptions() | join) }}',
+            'cdc.described' = '{{ local_md5(_descriptions(model.columns) | join) }}',
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
@@ -86,7 +86,7 @@
         {{ _with_knowledge(sql, bounds) if bounds.is_history is defined else sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
-    {%- do _comment_columns() -%}
+    {%- do _comment_columns(this, model.columns) -%}
 {%- endmacro %}
 
 
@@ -250,9 +250,9 @@ from ({{ versions }}) as versions
 {%- endmacro %}
 
 
-{% macro _descriptions() -%}
+{% macro _descriptions(columns) -%}
     {%- set comments = [] -%}
-    {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
+    {%- for column in columns.values() if config.persist_column_docs() and column.description -%}
         {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
     {%- endfor -%}
     {{ return(comments) }}
@@ -261,9 +261,9 @@ from ({{ versions }}) as versions
 
 {#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
 {% macro _follow_descriptions(bounds) -%}
-    {%- set described = local_md5(_descriptions() | join) -%}
+    {%- set described = local_md5(_descriptions(model.columns) | join) -%}
     {%- if bounds.described != described -%}
-        {%- do _comment_columns() -%}
+        {%- do _comment_columns(this, model.columns) -%}
         {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.described' = '" ~ described ~ "')") -%}
     {%- endif -%}
 {%- endmacro %}
@@ -273,10 +273,10 @@ from ({{ versions }}) as versions
     The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
     finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
 -#}
-{% macro _comment_columns() -%}
-    {%- set comments = _descriptions() -%}
-    {%- if comments and '`' not in model.columns.keys() | join -%}
-        {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
+{% macro _comment_columns(relation, columns) -%}
+    {%- set comments = _descriptions(columns) -%}
+    {%- if comments and '`' not in columns.keys() | join -%}
+        {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ comments | join(', ')) -%}
     {%- endif -%}
 {%- endmacro %}
 

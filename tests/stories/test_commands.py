@@ -65,6 +65,7 @@ HOSTILE = [
         ({"EVENTS": "{folder}"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
         ({"EVENTS": "", "SYSTEM": "never_landed"}, "SYSTEM=never_landed: nothing has landed for it."),
         ({"SYSTEM": ""}, "A run needs a SYSTEM"),
+        ({"LAKEHOUSE_SCHEMA": "dev"}, "the schema of the profile is dev (LAKEHOUSE_SCHEMA): make run builds"),
         ({"REPLAY": "1", "EVENTS": "", "SYSTEM": ""}, "make replay takes what a system has landed"),
         ({"REPLAY": "1"}, "make replay takes what a system has landed"),
         ({"SYSTEM": "../x"}, "SYSTEM=../x: expected a name of lower-case letters"),
