@@ -338,10 +338,10 @@ def are_alike(one: str, other: str) -> bool:
 
 
 def foreign_text(text: str) -> str | None:
-    """The name of what a value is that is no JSON object, but has an event inside or may have; None: it is nothing of the kind."""
+    """The name of what a value is that is no JSON object but has an event inside; None: it has none."""
     if text.startswith("\0"):
-        what = "JSON behind the five bytes" if _is_event(parsed(text[5:])) else "Avro or Protobuf behind the bytes"
-        return f"{what} of a schema registry (set JsonConverter)"
+        is_event = _is_event(parsed(text[5:]))
+        return "JSON behind the five bytes of a schema registry (set JsonConverter)" if is_event else None
     inner = parsed(text)
     if isinstance(inner, str):
         inner = parsed(inner)

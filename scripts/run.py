@@ -354,10 +354,10 @@ def _want(message: str) -> str:
 
 def _prepare_dbt() -> None:
     """Import dbt, and have it parse the project where it never has. What is wrong there is told when models are built."""
-    from dbt.cli.main import dbtRunner
+    with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
+        from dbt.cli.main import dbtRunner
 
-    if not (PROJECT / "target" / "partial_parse.msgpack").exists():
-        with suppress(Exception):  # also where the run has ended with an error meanwhile: it would print a traceback
+        if not (PROJECT / "target" / "partial_parse.msgpack").exists():
             dbtRunner().invoke(["parse", *DBT_OPTIONS])
 
 
@@ -600,8 +600,8 @@ def _without_tables(spark: SparkSession, system: str) -> str:
         return ""
     found = ", ".join(f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows)
     return (
-        f"SYSTEM={system}: what has landed gave no table: {found}. The lines above say more. Expected are Debezium change events "
-        f"as JSON (README.md, docs/rejects.md). To see what is there: select * from bronze.{system} limit 1"
+        f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are Debezium change "
+        f"events as JSON (README.md, docs/rejects.md). To see what is there: select * from bronze.{system} limit 1"
     )
 
 

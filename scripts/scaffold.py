@@ -55,6 +55,7 @@ NOT_IN_SCHEMA_BLOCKS = {
 }
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
+WITHOUT_ENVELOPE = "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
@@ -156,8 +157,8 @@ def scaffold(
         for identity, declared in known.items()
         if declared.table.connector in OF_DDL
     }
-    plain = set[str | None]()
-    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns, plain)
+    odd = dict[str | None, str]()
+    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns, odd)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
     for table in seen:
@@ -222,7 +223,7 @@ def scaffold(
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
     _declare_epochs(system, known, models, done)
-    _tell_unmodelled(bronze, known, above_batch, plain, done)
+    _tell_unmodelled(bronze, known, above_batch, odd, done)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
@@ -462,7 +463,7 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
 
 
 def _tell_unmodelled(
-    bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, plain: Set[str | None], done: Scaffolded
+    bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, odd: dict[str | None, str], done: Scaffolded
 ) -> None:
     """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
@@ -473,10 +474,8 @@ def _tell_unmodelled(
             done.notes.append(f"{one.rejected:,} records of topic {one.topic} are rejected: {one.reasons} (docs/rejects.md)")
         if one.records and one.topic not in modelled:
             what = f"{one.records:,} records of topic {one.topic}" if one.topic else f"{one.records:,} values that name no topic"
-            told = ". They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
-            done.notes.append(
-                f"{what}: no table's events, for instance {one.first}; they stay in bronze{told if one.topic in plain else ''}"
-            )
+            told = f". {odd[one.topic]}" if one.topic in odd else ""
+            done.notes.append(f"{what}: no table's events, for instance {one.first}; they stay in bronze{told}")
 
 
 @dataclass
@@ -641,7 +640,7 @@ def observe(
     further: Set[str] = frozenset(),
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
-    plain: set[str | None] | None = None,
+    notes: dict[str | None, str] | None = None,
 ) -> list[TableSeen]:
     """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
@@ -653,7 +652,7 @@ def observe(
         ddl: gets what DDL records say of a table, the newest last.
         declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for that had
             landed before, too.
-        plain: gets the topics that have values without an envelope.
+        notes: gets what the values of topics are that are of no table.
     """
 
     def older_ddl(tables: Mapping[tuple[str, ...], TableSeen]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
@@ -667,7 +666,7 @@ def observe(
         return _ddl_up_to(bronze, above_batch, tables.keys(), topics, names)
 
     events = bronze.sample(above_batch, further)
-    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl, plain)
+    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl, notes)
 
 
 def _tables(
@@ -678,10 +677,10 @@ def _tables(
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
     older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], dict[tuple[str, ...], list[dict[str, Any]]]]" = lambda _: {},
-    plain: set[str | None] | None = None,
+    notes: dict[str | None, str] | None = None,
 ) -> list[TableSeen]:
     ddl = {} if ddl is None else ddl
-    plain = set() if plain is None else plain
+    notes = {} if notes is None else notes
     tables: dict[tuple[str, ...], TableSeen] = {}
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -691,6 +690,8 @@ def _tables(
         if not isinstance(value, dict):
             if name := foreign_text(text):
                 foreign[topic] = name
+            elif text.startswith("\0"):
+                notes[topic] = "They are Avro or Protobuf of a schema registry: set JsonConverter"
             continue
         is_wrapped = isinstance(value.get("payload"), dict) and value.keys() <= {"schema", "payload"}
         payload = value["payload"] if is_wrapped else value
@@ -700,14 +701,14 @@ def _tables(
             foreign[topic] = format_name
             continue
         if topic is None:
-            plain |= {None} if is_plain_row(payload) else set()
+            notes.update({None: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         if isinstance(payload.get("tableChanges"), list):
             for change in payload["tableChanges"]:
                 _note_ddl(change, ddl, topic)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
-            plain |= {topic} if is_plain_row(payload) else set()
+            notes.update({topic: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         identity = dialect.identity(payload, topic)
         if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event

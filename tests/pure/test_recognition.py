@@ -309,10 +309,9 @@ EVENT = '{"before":null,"after":{"id":1},"source":{"connector":"postgresql"},"op
         (json.dumps(f'{{"schema":{{}},"payload":{EVENT}}}'), "JSON in a JSON text"),
         (base64.b64encode(EVENT.encode()).decode(), "JSON in base64"),
         (base64.b64encode(b"\0\0\0\0\x05" + EVENT.encode()).decode(), "JSON behind the five bytes of a schema registry"),
-        (base64.b64encode(b"\0\0\0\0\x05\x02\x06abc").decode(), "Avro or Protobuf behind the bytes of a schema registry"),
         ("\0\0\0\0\x05" + EVENT, "JSON behind the five bytes of a schema registry"),
-        ("\0\0\0\0\x05\x02\x06abc", "Avro or Protobuf behind the bytes of a schema registry"),
         # What has no event inside may be anything.
+        ("\0\0\0\0\x05\x02\x06abc", None),
         ('"text"', None),
         ('"{\\"id\\":1}"', None),
         ("eyJpZCI6IDB9", None),
