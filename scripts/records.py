@@ -40,12 +40,13 @@ NOT_READ = (
     (rb"PAR1", "Parquet; expected JSON", EXPORT),
     (rb"ORC", "ORC; expected JSON", EXPORT),
     (rb"PK\x03\x04", "a zip archive", UNPACK),
+    (rb".{257}ustar", "a tar archive", UNPACK),
     (rb"\xfd7zXZ\0", "compressed with xz", UNPACK),
     (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
     (rb"\xff\x06\0\0sNaPpY", "compressed with snappy", UNPACK),
     (rb"\0.{4}\s*\{", "JSON behind the five bytes of a schema registry (JsonSchemaConverter); expected JSON alone", EXPORT),
 )
-BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")  # never in JSON
+BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x1d\x1f]")  # never in JSON, nor in colours and separators around it
 SPACE = b" \t\r\n"
 BETWEEN_VALUES = re.compile(rb"(?:\xef\xbb\xbf|[ \t\r\n,\[\]])*")
 BRACKET = re.compile(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)*("?)|[{}\[\]]', re.DOTALL)  # or a text, in which brackets do not count
@@ -404,11 +405,11 @@ def _has_values_in_a_row(path: Path) -> bool:
                 _refuse_other_formats(path, block)
             text = (text + block).removeprefix(UTF8_BOM).lstrip(SPACE)
             line, line_end, others = text.partition(b"\n")
-            if not text.startswith((b"{", b"[")) or (line_end and _is_object(line.strip(SPACE))):
-                return False
-            if text.startswith(b"["):
-                return text[BETWEEN_VALUES.match(text).end() :][:1] in (b"{", b"")  # type: ignore[union-attr]
+            if not text.startswith(b"{") or (line_end and _is_object(line.strip(SPACE))):
+                return text.startswith(b"[")
             end, depth = _scan(text, 0, 0)
+            if not depth and text[end:].startswith(b"\t"):  # a key and its value, as kafka-console-consumer prints them
+                return False
             follows = text[end:].lstrip(SPACE + b",")[:1]
             if not depth and (follows or not block):
                 is_over_lines = b"\n" in text[:end] or b"," in text[end:]
