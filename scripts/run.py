@@ -203,8 +203,8 @@ def shown(name: str) -> str:
 def main() -> int:
     """Run the pipeline and return the exit status.
 
-    It is 0 if every model was built, no record was deleted before it was read, and no log has started over; 130 after Ctrl-C, but 0
-    where EVERY was going on; else 1.
+    It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has landed gave a
+    table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -245,6 +245,9 @@ def main() -> int:
             raise LakehouseError(_lost(lost))
         if failed or behind:
             return 1
+        for request in todo:
+            if told := _without_tables(spark, request.system):
+                raise LakehouseError(told)
         _next_steps(todo, say)
         return 0
     except LakehouseError as error:
@@ -357,10 +360,11 @@ def _want(message: str) -> str:
 
 def _prepare_dbt() -> None:
     """Import dbt, and have it parse the project where it never has. What is wrong there is told when models are built."""
-    from dbt.cli.main import dbtRunner
+    with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
+        from dbt.cli.main import dbtRunner
 
-    if not (PROJECT / "target" / "partial_parse.msgpack").exists():
-        dbtRunner().invoke(["parse", *DBT_OPTIONS])
+        if not (PROJECT / "target" / "partial_parse.msgpack").exists():
+            dbtRunner().invoke(["parse", *DBT_OPTIONS])
 
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
@@ -603,6 +607,20 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         for note in notes:
             say(note)
         say("Values of these rows are not known (docs/operating.md#watching says which).")
+
+
+def _without_tables(spark: SparkSession, system: str) -> str:
+    """What to say of a system whose records gave no table; empty where it has one, or nothing has landed."""
+    if declared_tables(system, PROJECT / "models") or not spark.catalog.tableExists(f"bronze.`{system}`"):
+        return ""
+    rows = spark.sql(f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first").collect()
+    if not rows:
+        return ""
+    found = ", ".join(f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows)
+    return (
+        f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are Debezium change "
+        f"events as JSON (README.md, docs/rejects.md). To see what is there: select * from bronze.{system} limit 1"
+    )
 
 
 def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:

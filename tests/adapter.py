@@ -311,7 +311,9 @@ class _RecordsInBronze(Records):
 def _arrived(topic: str | None, rows: list[Landed]) -> Arrived:
     records = [row for row in rows if row.error is None]
     first = min(records, key=lambda row: (row.batch, row.line), default=None)
-    return Arrived(topic, len(records), f"{first.file}:{first.line}" if first else None)
+    reasons = sorted({row.error for row in rows if row.error})
+    place = f"{first.file}:{first.line}" if first else None
+    return Arrived(topic, len(records), place, len(rows) - len(records), ", ".join(reasons))
 
 
 # Folder of models → schema.
