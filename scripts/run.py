@@ -25,6 +25,7 @@ from scripts.errors import LakehouseError, ResourceError
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.observe import Bronze
+from scripts.own_models import OwnModels, is_scaffolded, own_files
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import (
@@ -144,14 +145,15 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 class Built:
     """What was built last in this lakehouse: the text of every model, and of every system the newest batch, of which bronze table
-    it is, the newest batch that its counts had, and which of its topics are of tables that got no models.
+    it is, the newest batch that its counts had, and which of its topics are of tables that got no models; and what is known of
+    the models that people wrote (`OwnModels`).
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}, "own": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
@@ -159,7 +161,22 @@ class Built:
             bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
             refused = {str(system): [str(topic) for topic in topics] for system, topics in found["refused"].items()}
             counted = {str(system): int(batch) for system, batch in found["counted"].items()}
-            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused, "counted": counted}
+            own = {
+                str(path): {
+                    "text": str(one["text"]),
+                    "reads": [str(name) for name in one["reads"]],
+                    "is_built": bool(one["is_built"]),
+                }
+                for path, one in found.get("own", {}).items()
+            }
+            self.state = {
+                "models": models,
+                "batches": batches,
+                "bronze": bronze,
+                "refused": refused,
+                "counted": counted,
+                "own": own,
+            }
 
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
@@ -267,8 +284,8 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
     What the events model rejected may be of any table that reads it.
     """
-    if failed := _refresh(spark, todo, say):
-        return failed
+    if number := _refresh(spark, todo, say):
+        return number
     chosen = []
     for system in (request.system for request in todo):
         models = {path.stem for path in _model_files(system)}
@@ -285,7 +302,18 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         return 0
     say(f"Building {len(chosen)} models anew …")
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
+        failed = _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
+        built = Built()
+        own = OwnModels(own_files(PROJECT / "models", _shared()), built.state["own"], set(), built.state["batches"].keys())
+        if not failed and own.files:
+            manifest = _manifest()
+            own.choose(manifest, chosen, [])
+            if own.chosen:
+                say(f"Building {len(own.chosen)} models …")
+                failed += _dbt(["run", "--select", *sorted(own.chosen)], say, own.chosen, manifest)
+            built.state["own"] = own.state_after(failed)
+            built.save()
+    return len(failed)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -373,7 +401,7 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
 def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
-    shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
+    shared = _shared()
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
@@ -404,18 +432,32 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys([*done.rebuilt, *_keyed_otherwise(spark, system, edited)], True))
-    if not wanted:
+    own = OwnModels(own_files(PROJECT / "models", shared), built.state["own"], set(systems), {*systems, *built.state["batches"]})
+    if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
-    failed = 0
+    manifest = None
+    if own.files:
+        manifest = _manifest()
+        own.choose(manifest, wanted, [system for system, done in zip(systems, scaffolded, strict=True) if done.topics])
+        for path, missing in sorted(own.waiting.items()):
+            say(f"models/{path} is not built: it reads {' and '.join(missing)}, without tables so far.")
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    failed: list[str] = []
     # What is built anew reads all that the events model has: what landed has to be in there already.
-    for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
+    for chosen, options in (
+        (events, []),
+        (rebuilt, ["--full-refresh"]),
+        ((wanted.keys() - rebuilt - events) | own.chosen.keys(), []),
+    ):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
-    if not failed:
+            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen, manifest)
+    if not wanted and not own.chosen:
+        say("Nothing new to build.")
+    built.state["own"] = own.state_after(failed)
+    if own.chosen.keys() >= set(failed):  # all tables are built; of the others those that failed are built with the next run
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
         built.state["models"] = others | texts
@@ -423,8 +465,8 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["counted"].update({system: _counted_up_to(spark, system) for system in systems})
         built.state["bronze"].update(bronze)
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
-        built.save()
-    return failed
+    built.save()
+    return len(failed)
 
 
 def _counted_up_to(spark: SparkSession, system: str) -> int:
@@ -456,7 +498,12 @@ def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list
 
 def _model_files(system: str) -> list[Path]:
     models = PROJECT / "models"
-    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql"))
+    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql") if is_scaffolded(path, models))
+
+
+def _shared() -> str:
+    """A digest of what every model depends on."""
+    return _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
 
 
 def _digest(*paths: Path) -> str:
@@ -500,25 +547,38 @@ class Progress:
         return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
 
 
-def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
-    """Run dbt in this process and session, and say what failed and why. Returns the number of failed models.
-
-    Args:
-        models: those that it builds; it says now and then how far it is. Without them it does not.
-    """
+def _manifest() -> Any:
+    """What dbt knows of all models: parsed once, for all that the run asks of dbt."""
     from dbt.cli.main import dbtRunner
 
-    result = dbtRunner(callbacks=[Progress(models, say)] if models else []).invoke([*arguments, *DBT_OPTIONS])
+    return _result(dbtRunner().invoke(["parse", *DBT_OPTIONS]))
+
+
+def _result(result: Any) -> Any:
+    """What a command of dbt gave, or the reason why it could not begin."""
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
         if reason := _want(str(result.exception)):
             raise ResourceError(reason)
         raise LakehouseError(f"dbt: {result.exception}")
-    failed = 0
-    for node in result.result:
+    return result.result
+
+
+def _dbt(arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None) -> list[str]:
+    """Run dbt in this process and session, and say what failed and why. Returns the names of the models that failed.
+
+    Args:
+        models: those that it builds; it says now and then how far it is. Without them it does not.
+        manifest: what dbt has parsed, as `_manifest` gives it; without it dbt parses.
+    """
+    from dbt.cli.main import dbtRunner
+
+    callbacks: list[Any] = [Progress(models, say)] if models else []
+    failed = []
+    for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *DBT_OPTIONS])):
         if str(node.status) in ("error", "fail", "skipped"):
-            failed += 1
+            failed.append(node.node.name)
             if reason := _want(str(node.message)):
                 raise ResourceError(reason)
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]

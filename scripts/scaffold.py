@@ -56,7 +56,7 @@ ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
-RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
+RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakehouse", "system", "default"}
 
 
 @dataclass
