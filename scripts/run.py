@@ -48,6 +48,7 @@ DEMO = {
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 PROGRESS_SECONDS = 5
 REASONS_SHOWN = 5  # of a table
+MANY_TABLES = 40  # of a system with more, only those are shown that have something new or rejected
 HEAD = (
     "source table",
     "relation",
@@ -59,6 +60,7 @@ HEAD = (
     "rejected",
     "live rows",
     "newest change",
+    "lag",
 )
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 DBT_OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
@@ -235,8 +237,9 @@ def main() -> int:
             elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
                 raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
         dbt.join()
+        before = {request.system: int(Built().state["batches"].get(request.system, 0)) for request in todo}
         failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
-        _show(spark, [request.system for request in todo], say)
+        _show(spark, before, say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
         if every:
             return _go_on(spark, todo[0], every, bool(failed), say)
@@ -586,24 +589,31 @@ def _dbt(arguments: list[str], say: Any, models: Collection[str] = (), manifest:
     return failed
 
 
-def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
-    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes."""
+def _show(spark: SparkSession, before: dict[str, int], say: Any) -> None:
+    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes.
+
+    Args:
+        before: system → the newest batch that was built before the run.
+    """
+    merged_at = time.time()
     counted = set()
     if _has_schema(spark, "monitoring"):
         counted = {row.tableName for row in spark.sql("show tables in monitoring like '*__event_counts'").collect()}
     tables = {
         system: sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
-        for system in systems
+        for system in before
         if f"{system}__event_counts" in counted
     }
     tables = {system: of_system for system, of_system in tables.items() if of_system}
     if not tables:
         say("No tables yet.")
         return
-    counts, live = _counts(spark, list(tables)), _live_rows(spark, tables)
+    counts = _counts(spark, {system: before[system] for system in tables})
+    shown_tables = {system: _shown_tables(system, of_system, counts) for system, of_system in tables.items()}
+    live = _live_rows(spark, shown_tables)
     lines: list[tuple[str, ...]] = []
     notes: list[str] = []
-    for system, of_system in tables.items():
+    for system, of_system in shown_tables.items():
         for table in of_system:
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
@@ -611,9 +621,15 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
-            *numbers, newest = _of_table(counts.get((system, table.table.name), []))
-            lines.append((shown(table.table.name), relation, *numbers, rows, newest))
-    say("\n" + "\n".join(_aligned([HEAD, *lines])))
+            of_table = counts.get((system, table.table.name), [])
+            *numbers, newest = _of_table(of_table)
+            lines.append((shown(table.table.name), relation, *numbers, rows, newest, _lag(of_table, merged_at)))
+    if lines:
+        has_lag = any(line[-1] != "-" for line in lines)
+        say("\n" + "\n".join(_aligned([line if has_lag else line[:-1] for line in [HEAD, *lines]])))
+    for system, of_system in tables.items():
+        if unshown := len(of_system) - len(shown_tables[system]):
+            say(f"{system}: {unshown} of {len(of_system)} tables have nothing new and no rejected record; they are not shown.")
     if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
     unusable = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
@@ -629,22 +645,52 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         say("Values of these rows are not known (docs/operating.md#watching says which).")
 
 
-def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:
-    """System and table → how many records of each kind, operation and reason to reject have landed."""
+def _counts(spark: SparkSession, before: dict[str, int]) -> dict[tuple[str, str | None], list[Any]]:
+    """System and table → how many records of each kind, operation and reason to reject have landed, up to a batch and above it."""
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
-    queries = [f"select '{system}' as system, {columns} from monitoring.`{system}__event_counts`" for system in systems]
+    queries = [
+        f"select '{system}' as system, {columns}, batch > {batch} as is_new from monitoring.`{system}__event_counts`"
+        for system, batch in before.items()
+    ]
     found: dict[tuple[str, str | None], list[Any]] = {}
     for row in spark.sql(
         f"""
-        select system, source_table, kind, op, reject_reason, sum(events) as events,
-            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
+        select system, source_table, kind, op, reject_reason, is_new, sum(events) as events,
+            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest,
+            unix_timestamp(max(newest_change_at)) as newest_second
         from ({" union all ".join(queries)}) as counts
-        group by system, source_table, kind, op, reject_reason
+        group by system, source_table, kind, op, reject_reason, is_new
         order by system, source_table nulls last
         """
     ).collect():
         found.setdefault((row.system, row.source_table), []).append(row)
     return found
+
+
+def _shown_tables(system: str, tables: list[Declared], counts: dict[tuple[str, str | None], list[Any]]) -> list[Declared]:
+    """The tables that the run shows: all, or of many those that have new records or rejected ones."""
+    if len(tables) <= MANY_TABLES:
+        return tables
+    told = {
+        table for (of, table), rows in counts.items() if of == system and any(row.is_new or row.kind == "rejected" for row in rows)
+    }
+    return [table for table in tables if table.table.name in told]
+
+
+def _lag(rows: list[Any], now: float) -> str:
+    """How long ago the source committed the newest of a table's new changes; `-` of a table without any."""
+    seconds = [row.newest_second for row in rows if row.is_new and row.kind in ("change", "truncate") and row.newest_second]
+    return _duration(now - max(seconds)) if seconds else "-"
+
+
+def _duration(seconds: float) -> str:
+    """In the greatest unit of which there are two: `90 s`, `36 h`. Below nothing, where the clock of the source is ahead."""
+    if seconds < 0:
+        return "< 0 s"
+    for unit, of in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * of:
+            return f"{seconds // of:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _sum(rows: list[Any], kind: str, *ops: str) -> int:

@@ -172,7 +172,13 @@ def test_a_model_is_metadata_and_one_call(models: dict[str, Node]) -> None:
         "staging": {"debezium_changes", "debezium_events"},
         "silver": {"debezium_latest", "debezium_log"},
         "live": {"debezium_live"},
-        "monitoring": {"debezium_event_counts", "debezium_rejected_events", "debezium_ddl_history", "debezium_transactions"},
+        "monitoring": {
+            "debezium_event_counts",
+            "debezium_rejected_events",
+            "debezium_ddl_history",
+            "debezium_transactions",
+            "debezium_lag",
+        },
     }
     for name, model in scaffolded(models).items():
         text = MODEL.fullmatch((REPOSITORY / model["original_file_path"]).read_text(encoding="utf-8"))

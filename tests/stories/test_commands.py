@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,11 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     assert "Building 1 models …" in capsys.readouterr().out
     assert lakehouse._run.main() == 0
     assert "Nothing new to build." in capsys.readouterr().out
+
+    delays = "source_to_connector, connector_to_kafka, lag - landing_to_merge - kafka_to_landing, landing_to_merge > 0"
+    (place,) = lakehouse.sql(f"select source_table, unix_millis(changed_at), {delays}, batch from monitoring.empty__lag")
+    assert place == ("public.orders", 1700000000011, Decimal("0.001"), Decimal("-0.012"), Decimal("-0.011"), True, 2)
+    assert lakehouse.dbt("source", "freshness", "--select", "source:bronze.empty").success
 
     state = lakehouse._run.Built()
     whole = state.path.read_bytes()
