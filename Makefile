@@ -15,7 +15,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay up down sql docs test lint mutate soak bench sbom audit clean
+.PHONY: help setup run replay up down sql docs check test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -28,6 +28,7 @@ help:  ## this list
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
+	@echo "make check                                  lint, build and test your models on the events in events/<system>/"
 	@echo "make test                                   everything that CI runs"
 	@echo "make lint                                   the part of it that needs no Spark run"
 	@echo "make mutate                                 which test notices each of a list of slips in the code (an hour or two)"
@@ -71,6 +72,9 @@ sql: $(VENV)/ready  ## a SQL shell
 docs: $(VENV)/ready  ## the docs site as one file
 	@env $$($(BIN)/python -m scripts.server env) $(BIN)/dbt docs generate --static --quiet
 	@echo "The documentation is in target/static_index.html"
+
+check: $(VENV)/ready  ## for the CI of your fork: your models, on the events that you keep in events/
+	@$(BIN)/python -m scripts.check
 
 lint: $(VENV)/ready
 	@$(BIN)/ruff check scripts tests benchmarks
