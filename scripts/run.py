@@ -444,7 +444,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         manifest = _manifest()
         own.choose(manifest, wanted, [system for system, done in zip(systems, scaffolded, strict=True) if done.topics])
         for path, missing in sorted(own.waiting.items()):
-            say(f"models/{path} is not built yet: it reads {' and '.join(missing)}, of which there are no tables.")
+            say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
     failed: list[str] = []
