@@ -4,6 +4,7 @@ The scaffold reads a sample of the landed events with this; the models read all 
 connector in `macros/connectors`. A dialect is recognised by its value alone, in the order of `DIALECTS`.
 """
 
+import base64
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -175,7 +176,8 @@ def _has_images_alone(payload: Payload) -> bool:
     return has_both and any(isinstance(image, dict) for image in images)
 
 
-def _is_plain_row(payload: Payload) -> bool:
+def is_plain_row(payload: Payload) -> bool:
+    """Whether a value is no envelope, marker of a transaction, notification or heartbeat, but any other JSON object."""
     is_envelope = isinstance(payload.get("source"), dict) and any(
         name in payload for name in ("op", "ddl", "tableChanges", "historyRecord")
     )
@@ -186,7 +188,7 @@ def _is_plain_row(payload: Payload) -> bool:
 
 def _is_marked_row(payload: Payload) -> bool:
     """A flattened row is recognised by what the transform adds; without it, it could be any JSON."""
-    return _is_plain_row(payload) and ("__deleted" in payload or str(payload.get("__op")).lower() in ROW_OPERATIONS)
+    return is_plain_row(payload) and ("__deleted" in payload or str(payload.get("__op")).lower() in ROW_OPERATIONS)
 
 
 def _with_prefix(payload: Payload) -> str:
@@ -318,7 +320,7 @@ DIALECTS = (
         form="cells",
     ),
     Dialect("yugabytedb_pgoutput", _is_written_by("YugabyteDB"), _named_by("schema", "table"), _has_row_image),
-    Dialect("flattened", _is_marked_row, is_row=_is_plain_row, form="flat"),
+    Dialect("flattened", _is_marked_row, is_row=is_plain_row, form="flat"),
     Dialect(
         "generic",
         lambda payload: not _source(payload).get("connector") and ("op" in payload or _has_images_alone(payload)),
@@ -335,10 +337,38 @@ def are_alike(one: str, other: str) -> bool:
     return one == other or any({one, other} == group for group in ALIKE)
 
 
+def foreign_text(text: str) -> str | None:
+    """The name of what a value is that is no JSON object but has an event inside; None: it has none."""
+    if text.startswith("\0"):
+        is_event = _is_event(parsed(text[5:]))
+        return "JSON behind the five bytes of a schema registry (set JsonConverter)" if is_event else None
+    inner = parsed(text)
+    if isinstance(inner, str):
+        inner = parsed(inner)
+    if _is_event(inner):
+        return "JSON in a JSON text (a converter wrote as text what was JSON already)"
+    if not text.startswith(("e", "AAAA")):  # which are {, and the zero byte of a schema registry, in base64
+        return None
+    try:
+        decoded = base64.b64decode(text, validate=True).decode("utf-8", "replace")
+    except ValueError:
+        return None
+    return "JSON in base64 (decode key and value)" if _is_event(parsed(decoded)) else foreign_text(decoded)
+
+
+def _is_event(value: Any) -> bool:
+    payload = value.get("payload", value) if isinstance(value, dict) else None
+    return isinstance(payload, dict) and any(dialect.recognises(payload) for dialect in DIALECTS)
+
+
 def foreign_format(payload: Payload) -> str | None:
     """The name of a format of changes that is not Debezium's, or None where the record is of none that is known."""
     if "op" in payload or _is_marked_row(payload):
         return None
+    if len(payload) == 1 and _is_event(parsed(str(next(iter(payload.values()))))) and "payload" not in payload:
+        return 'objects of one member, whose name is the key (write {"key": …, "value": …})'
+    if isinstance(payload.get("value"), str) and (name := foreign_text(payload["value"])):
+        return name
     if "isDdl" in payload or (isinstance(payload.get("data"), list) and "pkNames" in payload):
         return "Canal JSON (which Canal, DTS and DRS write)"
     if "op_type" in payload and "op_ts" in payload:
@@ -359,7 +389,7 @@ def refuse_foreign_formats(formats: dict[str | None, str], system: str) -> None:
     for topic, name in sorted(formats.items(), key=str):
         where = f"topic {topic!r}" if topic else "files of bare values"
         raise LakehouseError(
-            f"system {system}: the records of {where} are {name}, not Debezium events. Have their writer send Debezium JSON, and "
+            f"system {system}: the records of {where} are {name}, not Debezium JSON. Have their writer send Debezium JSON, and "
             f"land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until they are taken away: "
             f"delete from bronze.{system} where topic {'= ' + repr(topic) if topic else 'is null'} and error is null"
         )

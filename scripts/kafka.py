@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +192,8 @@ class Topics:
         """The records from the first offset of each partition to before the second one, as rows of bronze without a batch.
 
         Key and value are text, byte for byte. A record of which one is no UTF-8 has neither, but `error`, and both as base64
-        in `raw`. Reading fails where records were deleted meanwhile; offsets that never held one are passed over.
+        in `raw`. The error tells those that begin with the zero byte of a schema registry (Avro, Protobuf). Reading fails where
+        records were deleted meanwhile; offsets that never held one are passed over.
         """
         with self._told():
             records = (
@@ -210,6 +211,8 @@ class Topics:
         texts = {name: F.col(name).cast("string") for name in ("key", "value")}
         checks = (F.coalesce(F.is_valid_utf8(text), F.lit(True)) for text in texts.values())
         is_text = F.col("is_text")  # a column, or Spark would check once for each of those below
+        begins = (F.coalesce(F.substring(name, 1, 1) == F.lit(b"\0"), F.lit(False)) for name in texts)
+        error = F.when(reduce(or_, begins), "schema_registry").otherwise("not_utf8")
         raw = F.to_json(F.struct(*(F.base64(name).alias(name) for name in texts)))
         return records.withColumn("is_text", reduce(and_, checks)).select(
             "topic",
@@ -221,7 +224,7 @@ class Topics:
             F.lit(None).cast("string").alias("file"),
             F.lit(None).cast("bigint").alias("line"),
             F.lit(None).cast("bigint").alias("line_end"),
-            F.when(~is_text, "not_utf8").alias("error"),
+            F.when(~is_text, error).alias("error"),
             F.when(~is_text, raw.cast("binary")).alias("raw"),
         )
 

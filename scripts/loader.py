@@ -613,7 +613,7 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     return (
         f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
         "named. Land all that is missing, then build its tables anew: "
-        f".venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:bronze.{system}+"
+        f".venv/bin/dbt run --full-refresh --select source:bronze.{system}+"
     )
 
 
@@ -663,6 +663,15 @@ def _state(path: Path) -> tuple[int, ...] | None:
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
+def _without_records(rest: Rest) -> str:
+    """Why nothing of a file can be landed."""
+    if not rest.size:
+        return "the file holds no records"
+    if rest.begin.startswith((b"{", b"[")):
+        return f"its first record, of {rest.size} bytes so far, has no end: still being written, or cut off"
+    return f"no records: expected JSON, and the file begins with {rest.begin!r}"
+
+
 def _chunks(files: list[Path], ledger: _Ledger, landed: Landed) -> Iterator[_Chunk]:
     """The new records of the files in pieces of about `CHUNK_BYTES`, without repeating what the ledger has."""
     contents = dict(ledger.contents)
@@ -708,7 +717,7 @@ def _chunks(files: list[Path], ledger: _Ledger, landed: Landed) -> Iterator[_Chu
             chunk.add(name, record)
             last = record
         if last is None and not taken.bytes:
-            landed.notes.append(f"{path}: no complete line yet")
+            landed.notes.append(f"{path}: {_without_records(rest)}")
             continue
         if _state(path) != state:
             whole = ""  # of another content than was read: a file that is rotated is cut while it is read
@@ -717,8 +726,8 @@ def _chunks(files: list[Path], ledger: _Ledger, landed: Landed) -> Iterator[_Chu
         chunk.taken[name] = as_taken
         if whole:
             contents[digest] = name, as_taken
-        if rest.bytes:
-            landed.notes.append(f"{path}: {rest.bytes} bytes at the end are no complete record yet")
+        if rest.size:
+            landed.notes.append(f"{path}: {rest.size} bytes at the end are no complete record: still being written, or cut off")
     if chunk.taken:
         yield chunk.chunk()
 

@@ -23,7 +23,7 @@ from scripts.loader import METADATA_PROPERTIES
 from scripts.run import end_with, say
 from scripts.spark import locked, session
 
-SCHEMAS = ("bronze", "staging", "silver", "history", "monitoring")
+LAYERS = ("bronze", "staging", "silver", "history", "monitoring")
 SNAPSHOT_DAYS = 5
 ORPHAN_HOURS = 25  # Iceberg refuses less than 24: younger files may belong to a commit that is not done
 SMALL_FILES = 5  # of a partition
@@ -45,19 +45,24 @@ SNAPSHOTS = """
 
 
 def all_tables(spark: SparkSession) -> list[str]:
-    """All tables of the lakehouse's schemas as schema.`name`, without views."""
-    there = [row.namespace for row in spark.sql("show namespaces").collect()]
-    rows = [row for schema in SCHEMAS if schema in there for row in spark.sql(f"show tables in {schema}").collect()]
-    return [f"{row.namespace}.`{row.tableName}`" for row in rows]
+    """All tables of the lakehouse as `schema`.`name`, without views."""
+    schemas = sorted(row.namespace for row in spark.sql("show namespaces").collect())
+    rows = [row for schema in schemas for row in spark.sql(f"show tables in `{schema}`").collect()]
+    return [f"`{row.namespace}`.`{row.tableName}`" for row in rows]
 
 
 def of_system(tables: list[str], system: str) -> list[str]:
-    """Those of a system, of all if it is empty: bronze and its ledger, change logs, routed events, silver, histories, counts."""
-    systems = [table[8:-1] for table in tables if table.startswith("bronze.") and "__" not in table]
+    """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories, counts."""
+    names = {table: table.strip("`").split("`.`") for table in tables}
+    systems = [name for schema, name in names.values() if schema == "bronze" and "__" not in name]
     if system and system not in systems:
         raise LakehouseError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
-    wanted = {name for name in systems if system in ("", name)}
-    return [table for table in tables if table.partition("`")[2].removeprefix("stg_").strip("`").partition("__")[0] in wanted]
+    wanted = [system] if system else systems
+    found = {
+        table: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
+        for table, (schema, name) in names.items()
+    }
+    return [table for table, of in found.items() if of in wanted]
 
 
 def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
@@ -117,7 +122,7 @@ class Maintenance:
         head = next((one for one in self.sql(SNAPSHOTS.format(self.table)) if one.ref == "main"), None)
         if not head or ((head.files or 0) < SMALL_FILES and not head.deletes):
             return
-        is_bronze = self.table.startswith("bronze.") and "__" not in self.table
+        is_bronze = self.table.startswith("`bronze`") and "__" not in self.table
         options = SIZES | (SIZES_OF_BRONZE if is_bronze else {}) | {"min-input-files": SMALL_FILES}
         texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
         files, written, _, _, deletes = self._call("rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})")[0]

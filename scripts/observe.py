@@ -51,11 +51,13 @@ class Event(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """The new records of a topic: how many are records, and the place of the first one."""
+    """The new records of a topic: how many are records, and the place of the first one; how many are rejected, and why."""
 
     topic: str | None
     records: int
     first: str | None
+    rejected: int = 0
+    reasons: str = ""
 
 
 class Bronze:
@@ -126,10 +128,11 @@ class Bronze:
         place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
         first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
         rows = self._spark.sql(
-            f"select topic, count_if(error is null) as records, {first} from {self._name} where batch > {above_batch} "
+            f"select topic, count_if(error is null) as records, {first}, count(error) as rejected, "
+            f"array_join(array_sort(collect_set(error)), ', ') as reasons from {self._name} where batch > {above_batch} "
             "group by topic order by topic"
         ).collect()
-        return [Arrived(row.topic, row.records, row.first) for row in rows]
+        return [Arrived(*row) for row in rows]
 
     def stored_keys(self, silver: str) -> str | None:
         """The digest of the key by which a silver table was built; None: there is no such table."""

@@ -1,6 +1,6 @@
 """`make run`: lands events, writes models for new tables, builds what is new or changed, and shows the result.
 
-With REPLAY (`make replay`) the tables that have rejected records are built anew besides, after a fix.
+With REPLAY (`make replay`) the rejected records are typed again besides, after a fix.
 """
 
 import hashlib
@@ -36,6 +36,7 @@ from scripts.spark import (
     log_file,
     ran_out_of_memory,
     record_class_archive,
+    schema_prefix,
     session,
     settings,
 )
@@ -202,8 +203,8 @@ def shown(name: str) -> str:
 def main() -> int:
     """Run the pipeline and return the exit status.
 
-    It is 0 if every model was built, no record was deleted before it was read, and no log has started over; 130 after Ctrl-C, but 0
-    where EVERY was going on; else 1.
+    It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has landed gave a
+    table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -211,6 +212,11 @@ def main() -> int:
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
+        if prefix := schema_prefix():
+            raise LakehouseError(
+                f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
+                "Unset it, or use dbt for tables of your own (docs/dbt-project.md)."
+            )
         named = {request.system: request.events for request in todo if request.events}
         files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
         dbt = threading.Thread(target=_prepare_dbt, daemon=True)  # takes seconds, as starting Spark does: both at once
@@ -239,6 +245,9 @@ def main() -> int:
             raise LakehouseError(_lost(lost))
         if failed or behind:
             return 1
+        for request in todo:
+            if told := _without_tables(spark, request.system):
+                raise LakehouseError(told)
         _next_steps(todo, say)
         return 0
     except KeyboardInterrupt:
@@ -277,13 +286,13 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
-    """Build what is new, then the tables that have rejected records anew, from bronze. Returns the number of models that failed.
+    """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models failed.
 
-    What the events model rejected may be of any table that reads it.
+    What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
     """
     if failed := _refresh(spark, todo, say):
         return failed
-    chosen = []
+    chosen: dict[str, list[str]] = {"": [], "--full-refresh": []}
     for system in (request.system for request in todo):
         models = {path.stem for path in _model_files(system)}
         rejects = f"{system}__rejected_events"
@@ -292,14 +301,20 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
             say(f"{system}: no record is rejected.")
             continue
         tables = declared_tables(system, PROJECT / "models").values()
-        rejecting = [one for one in tables if (one.table.name,) in found or (one.routed and (None,) in found)]
-        chosen += [one.model(layer, system) for one in rejecting for layer in ("staging", "silver")]
-        chosen += sorted(models & {f"{system}__event_counts", f"{system}__events"})
-    if not chosen:
-        return 0
-    say(f"Building {len(chosen)} models anew …")
+        of_events = {one.relation for one in tables if one.routed and (None,) in found}
+        for one in tables:
+            if one.relation in of_events or (one.table.name,) in found:
+                replayed = [one.model(layer, system) for layer in ("staging", "silver")] + history_models(system, one)
+                chosen["--full-refresh" if one.relation in of_events else ""] += [name for name in replayed if name in models]
+        chosen["--full-refresh"] += [f"{system}__events"] if of_events else []
+        chosen[""] += sorted(models & {f"{system}__event_counts"})
+    failed, systems = 0, [request.system for request in todo]
     with _building(say):
-        return _dbt(["run", "--full-refresh", "--select", *chosen], say, chosen)
+        for option, names in reversed(chosen.items()):
+            if names:
+                say(f"Building {len(names)} models …")
+                failed += _dbt(["run", *option.split(), "--select", *_with_live_tables(spark, systems, names)], say, names)
+    return failed
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -349,10 +364,11 @@ def _want(message: str) -> str:
 
 def _prepare_dbt() -> None:
     """Import dbt, and have it parse the project where it never has. What is wrong there is told when models are built."""
-    from dbt.cli.main import dbtRunner
+    with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
+        from dbt.cli.main import dbtRunner
 
-    if not (PROJECT / "target" / "partial_parse.msgpack").exists():
-        dbtRunner().invoke(["parse", *DBT_OPTIONS])
+        if not (PROJECT / "target" / "partial_parse.msgpack").exists():
+            dbtRunner().invoke(["parse", *DBT_OPTIONS])
 
 
 def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) -> Landed:
@@ -388,7 +404,8 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
 def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
-    shared = _digest(*sorted((PROJECT / "macros").rglob("*.sql")), PROJECT / "dbt_project.yml")
+    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
+    shared = _digest(*sorted(macros), PROJECT / "dbt_project.yml")
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
@@ -430,7 +447,7 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *sorted(chosen), *options], say, chosen)
+            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen)
     if not failed:
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
@@ -441,6 +458,16 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
         built.save()
     return failed
+
+
+def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
+    """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
+    selected = sorted(models)
+    for system in systems:
+        if _has_schema(spark, system) and any(not row.isTemporary for row in spark.sql(f"show tables in `{system}`").collect()):
+            live = {path.stem for path in (PROJECT / "models" / "live" / system).glob("*.sql")} - set(models)
+            selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
+    return selected
 
 
 def _counted_up_to(spark: SparkSession, system: str) -> int:
@@ -513,7 +540,8 @@ class Progress:
 
     def line(self) -> str:
         tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
-        return f"  {len(self.built)} of {self.models} models built{tables}; now {', '.join(self.running)} …"
+        models = max(self.models, len(self.built) + len(self.running))  # live models that are tables come besides
+        return f"  {len(self.built)} of {models} models built{tables}; now {', '.join(self.running)} …"
 
 
 def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
@@ -583,6 +611,20 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
         for note in notes:
             say(note)
         say("Values of these rows are not known (docs/operating.md#watching says which).")
+
+
+def _without_tables(spark: SparkSession, system: str) -> str:
+    """What to say of a system whose records gave no table; empty where it has one, or nothing has landed."""
+    if declared_tables(system, PROJECT / "models") or not spark.catalog.tableExists(f"bronze.`{system}`"):
+        return ""
+    rows = spark.sql(f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first").collect()
+    if not rows:
+        return ""
+    found = ", ".join(f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows)
+    return (
+        f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are Debezium change "
+        f"events as JSON (README.md, docs/rejects.md). To see what is there: select * from bronze.{system} limit 1"
+    )
 
 
 def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from typing import Any
 import yaml
 
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl, written_otherwise
-from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, refuse_foreign_formats
+from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, foreign_text, is_plain_row, refuse_foreign_formats
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
 from scripts.observe import Bronze
@@ -54,6 +55,7 @@ NOT_IN_SCHEMA_BLOCKS = {
 }
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
+WITHOUT_ENVELOPE = "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
@@ -85,9 +87,27 @@ def check_system(system: str) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a number)."""
-    plain = re.sub(r"[^a-z0-9_]", "_", name.lower())[:MAX_NAME]
+    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a number).
+
+    Letters lose their accents. Those of other scripts, and signs that are all of a name, become their code points in Unicode: so
+    names stay apart, and do not depend on which other tables there are.
+    """
+    folded = "".join(map(_without_accents, name.casefold()))
+    coded = re.sub(
+        r"[^\x00-\x7f]+" if re.search(r"[a-z0-9_]|[^\x00-\x7f]", folded) else "(?s:.+)",
+        lambda found: "_" + "_".join(f"u{ord(each):x}" for each in found[0]) + "_",
+        folded,
+    )
+    plain = re.sub(r"[^a-z0-9_]", "_", coded)
+    if coded != folded:
+        plain = re.sub("_+", "_", plain).strip("_")
+    plain = plain[:MAX_NAME]
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
+
+
+def _without_accents(letter: str) -> str:
+    plain = "".join(each for each in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(each))
+    return plain if plain.isascii() else letter
 
 
 def scaffold(
@@ -137,7 +157,8 @@ def scaffold(
         for identity, declared in known.items()
         if declared.table.connector in OF_DDL
     }
-    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns)
+    odd = dict[str | None, str]()
+    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns, odd)
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
     for table in seen:
@@ -202,7 +223,7 @@ def scaffold(
             _update(system, declared, table, wanted[table.identity], models, done)
     _route(system, known, models, done)
     _declare_epochs(system, known, models, done)
-    _tell_unmodelled(bronze, known, above_batch, done)
+    _tell_unmodelled(bronze, known, above_batch, odd, done)
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
@@ -441,17 +462,20 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     return ""
 
 
-def _tell_unmodelled(bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, done: Scaffolded) -> None:
+def _tell_unmodelled(
+    bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, odd: dict[str | None, str], done: Scaffolded
+) -> None:
     """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     arrived = bronze.arrived(above_batch)
     done.topics = {one.topic for one in arrived}
-    done.notes += [
-        (f"{one.records:,} records of topic {one.topic}" if one.topic else f"{one.records:,} values that name no topic")
-        + f": no table's events, for instance {one.first}; they stay in bronze"
-        for one in arrived
-        if one.records and one.topic not in modelled
-    ]
+    for one in arrived:
+        if one.topic and one.rejected:
+            done.notes.append(f"{one.rejected:,} records of topic {one.topic} are rejected: {one.reasons} (docs/rejects.md)")
+        if one.records and one.topic not in modelled:
+            what = f"{one.records:,} records of topic {one.topic}" if one.topic else f"{one.records:,} values that name no topic"
+            told = f". {odd[one.topic]}" if one.topic in odd else ""
+            done.notes.append(f"{what}: no table's events, for instance {one.first}; they stay in bronze{told}")
 
 
 @dataclass
@@ -616,6 +640,7 @@ def observe(
     further: Set[str] = frozenset(),
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
+    notes: dict[str | None, str] | None = None,
 ) -> list[TableSeen]:
     """The tables that events speak of, as their schema blocks, DDL records or values show them.
 
@@ -627,6 +652,7 @@ def observe(
         ddl: gets what DDL records say of a table, the newest last.
         declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for that had
             landed before, too.
+        notes: gets what the values of topics are that are of no table.
     """
 
     def older_ddl(tables: Mapping[tuple[str, ...], TableSeen]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
@@ -640,7 +666,7 @@ def observe(
         return _ddl_up_to(bronze, above_batch, tables.keys(), topics, names)
 
     events = bronze.sample(above_batch, further)
-    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl)
+    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl, notes)
 
 
 def _tables(
@@ -651,8 +677,10 @@ def _tables(
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
     older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], dict[tuple[str, ...], list[dict[str, Any]]]]" = lambda _: {},
+    notes: dict[str | None, str] | None = None,
 ) -> list[TableSeen]:
     ddl = {} if ddl is None else ddl
+    notes = {} if notes is None else notes
     tables: dict[tuple[str, ...], TableSeen] = {}
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -660,6 +688,10 @@ def _tables(
     for topic, text, key in events:
         value = parsed_exactly(text)
         if not isinstance(value, dict):
+            if name := foreign_text(text):
+                foreign[topic] = name
+            elif text.startswith("\0"):
+                notes[topic] = "They are Avro or Protobuf of a schema registry: set JsonConverter"
             continue
         is_wrapped = isinstance(value.get("payload"), dict) and value.keys() <= {"schema", "payload"}
         payload = value["payload"] if is_wrapped else value
@@ -669,12 +701,14 @@ def _tables(
             foreign[topic] = format_name
             continue
         if topic is None:
+            notes.update({None: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         if isinstance(payload.get("tableChanges"), list):
             for change in payload["tableChanges"]:
                 _note_ddl(change, ddl, topic)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
+            notes.update({topic: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         identity = dialect.identity(payload, topic)
         if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event

@@ -375,7 +375,11 @@ def parsed_exactly(text: str | None) -> Any:
 
 
 def key_columns(key: Any) -> list[str]:
-    """The names of the key columns in a Kafka key: of its payload, whatever its schema block looks like."""
+    """The names of the key columns in a Kafka key: of its payload, whatever its schema block looks like.
+
+    A payload that is no object is a column of that name, unless a schema block says that it is the whole key.
+    """
     if isinstance(key, dict) and "payload" in key:
-        key = key["payload"]
+        is_wrapped = isinstance(key["payload"], dict) or isinstance(key.get("schema", ""), dict | None)
+        key = key["payload"] if is_wrapped else key
     return [str(name) for name in key] if isinstance(key, dict) else []

@@ -6,6 +6,7 @@ Jars are named by coordinates, resolved by Spark's own package resolution, and c
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,19 @@ def missing(folder: Path, lock: str = "jars.lock") -> list[str]:
     ]
 
 
+def cached(wanted: list[str]) -> list[Path]:
+    """The folders of Maven's local cache that hold something of these coordinates.
+
+    Source: Spark asks this cache before Maven Central (`MavenUtils`, `local-m2-cache`), and takes a jar for missing if the cache
+    has its description alone.
+    """
+    names = (coordinates.split(":") for coordinates in wanted)
+    folders = [
+        Path.home().joinpath(".m2", "repository", *group.split("."), artifact, version) for group, artifact, version in names
+    ]
+    return [folder for folder in folders if folder.is_dir()]
+
+
 def resolve(folder: Path, lock: str = "jars.lock") -> None:
     """Bring the locked jars into `folder`, and nothing that they depend on: what is needed is locked or comes with Spark.
 
@@ -72,10 +86,18 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
     (folder / "classes.jsa").unlink(missing_ok=True)  # the archive is of the jars that were there
     wrong = missing(folder, lock)
     if wrong:
-        told = next((line for line in done.stderr.splitlines() if "not found" in line or "rror" in line), "")
+        problem = re.search(r"\[?(download failed|unresolved dependency|Server access error)[^\n]*", done.stderr)
+        told = problem[0] if problem else ""
+        broken = cached(wrong)
+        remedy = (
+            "Maven's local cache is asked first, and what it has of them may be broken: "
+            f"empty {', '.join(map(str, broken))}, and run again. If that does not help, check"
+            if broken
+            else "Check"
+        )
         raise LakehouseError(
             f"these jars could not be resolved, or are not the ones of scripts/{lock}: {', '.join(wrong)}. {told}\n"
-            "Check that Maven Central (or the mirror in ~/.m2 or Ivy's settings) can be reached, and run again."
+            f"{remedy} that Maven Central (or the mirror in ~/.m2 or Ivy's settings) can be reached, and run again."
         )
 
 

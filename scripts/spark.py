@@ -29,6 +29,7 @@ from scripts.errors import LakehouseError
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
 JAVA_VERSIONS = (17, 21)
+_jinja = Environment(undefined=StrictUndefined)
 _log_before = 0  # how long the log was when the session began
 
 
@@ -68,18 +69,26 @@ def settings() -> dict[str, str]:
 
     Source: dbt's `profiles.yml`, whose values may call `env_var(name, default)`.
     """
+    return {name: _rendered(value) for name, value in _output()["server_side_parameters"].items()}
+
+
+def schema_prefix() -> str:
+    """What the profile's target has before the names of schemas; empty: nothing."""
+    return _rendered(_output()["schema"])
+
+
+def _rendered(value: Any) -> str:
+    return _jinja.from_string(str(value)).render(env_var=_env_var)
+
+
+def _output() -> dict[str, Any]:
     _tell_place()
-    jinja = Environment(undefined=StrictUndefined)
-
-    def render(value: Any) -> str:
-        return jinja.from_string(str(value)).render(env_var=_env_var)
-
     profile = read_yaml(PROFILES / "profiles.yml")["debezium_lakehouse"]
-    target, outputs = render(profile["target"]), profile["outputs"]
+    target, outputs = _rendered(profile["target"]), profile["outputs"]
     if target not in outputs:
         problem = f"LAKEHOUSE_TARGET={target}: profiles/profiles.yml has no such output"
         raise LakehouseError(f"{problem}. Use one of: {', '.join(outputs)}.")
-    return {name: render(value) for name, value in outputs[target]["server_side_parameters"].items()}
+    return dict(outputs[target])
 
 
 def record_class_archive() -> None:

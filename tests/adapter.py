@@ -6,6 +6,7 @@ functions of dbt that they call; `Records` answers the scaffold from a list of r
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -310,7 +311,9 @@ class _RecordsInBronze(Records):
 def _arrived(topic: str | None, rows: list[Landed]) -> Arrived:
     records = [row for row in rows if row.error is None]
     first = min(records, key=lambda row: (row.batch, row.line), default=None)
-    return Arrived(topic, len(records), f"{first.file}:{first.line}" if first else None)
+    reasons = sorted({row.error for row in rows if row.error})
+    place = f"{first.file}:{first.line}" if first else None
+    return Arrived(topic, len(records), place, len(rows) - len(records), ", ".join(reasons))
 
 
 # Folder of models → schema.
@@ -396,6 +399,7 @@ class Engine:
         given: dict[str, Any] = {
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
+            "env_var": os.environ.get,
             "this": this,
             "model": node,
             "config": node.config,

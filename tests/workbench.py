@@ -209,6 +209,7 @@ class Workbench:
             "above": 0,
             "up_to": 0,
             "known": [],
+            "quiet": [],
             "rebuilt": [],
             "is_behind": False,
             "topics": sorted({topic for one in tables for topic in one.table.topics}),

@@ -10,7 +10,7 @@
 -#}
 {% macro _new_records_of_log(declared) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'condition': '', 'append': 0}) }}
+        {{ return({'condition': '', 'append': 0, 'replayed': ''}) }}
     {%- endif -%}
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
     {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch', declared) -%}
@@ -20,7 +20,27 @@
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- do _check_all_records_are_there(source) if bounds.is_new -%}
-    {{ return({'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to), 'append': bounds.append}) }}
+    {{ return({
+        'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to),
+        'append': bounds.append,
+        'has_new': bounds.has_new,
+        'replayed': _rejected_records(bounds) if env_var('REPLAY', '') and not bounds.is_new else '',
+    }) }}
+{%- endmacro %}
+
+
+{#- The condition of the records that this change log has rejected; empty if there are none. `make replay` types them again. -#}
+{% macro _rejected_records(bounds) -%}
+    {%- set batches = run_query('select distinct _cdc_batch from ' ~ this ~ ' where _cdc_reject_reason is not null').columns[0].values() -%}
+    {%- if not batches -%} {{ return('') }} {%- endif -%}
+    {%- set ids = "select replace(_cdc_event_id, '#before', '') from " ~ this ~ ' where _cdc_reject_reason is not null' -%}
+    {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
+{%- endmacro %}
+
+
+{#- The number of the last append of a change log after this run. -#}
+{% macro _last_append(bounds) -%}
+    {{ return(bounds.append - 1 + bounds.has_new + (bounds.replay is defined)) }}
 {%- endmacro %}
 
 
@@ -56,8 +76,8 @@
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, '_cdc_append' if declared else batch, stored) if existing else {'batch': 0, 'position': ''} -%}
-    {%- set above = merged.batch -%}
+    {%- set merged = merged_up_to(existing, 'max(_cdc_batch), max(_cdc_append)' if declared else "max(batch), ''", stored) if existing else {'up_to': 0} -%}
+    {%- set above = merged.up_to -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if existing and declared else none -%}
     {%- set is_new = added is none -%}
@@ -70,7 +90,8 @@
         'declaration': declaration,
         'declared': _declared_text(declared) if declared else '',
         'base': local_md5(declaration ~ invocation_id) if is_new else _base(stored),
-        'append': 1 + (0 if is_new else (merged.position or 0) | int),
+        'append': 1 + (0 if is_new else (merged.second or 0) | int),
+        'replayed': '' if is_new else stored.get('cdc.replayed', ''),
         'is_described': is_same,
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
@@ -87,26 +108,28 @@
 
 
 {#-
-    The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, and the name of its last rebuild (`base`). An error if the
+    The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last rebuild (`base`), and
+    the append in which rejected records were `replayed` last. An error if the
     log is not what its model says now: silver would merge the rows of the old text, and never read them again.
 -#}
 {% macro state_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
-    {%- if of_run -%} {{ return(dict(of_run, append=of_run.append if of_run.has_new else of_run.append - 1)) }} {%- endif -%}
+    {%- if of_run -%} {{ return(dict(of_run, append=_last_append(of_run), replayed=_last_append(of_run) if of_run.replay is defined else of_run.replayed)) }} {%- endif -%}
     {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ changes.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {%- set merged = merged_up_to(changes, '_cdc_append', stored) -%}
-    {{ return({'up_to': merged.batch, 'append': (merged.position or 0) | int, 'base': _base(stored), 'columns': fromjson(stored.get('cdc.columns', '[]'))}) }}
+    {%- set merged = merged_up_to(changes, 'max(_cdc_batch), max(_cdc_append)', stored) -%}
+    {{ return({'up_to': merged.up_to, 'append': (merged.second or 0) | int, 'base': _base(stored),
+        'columns': fromjson(stored.get('cdc.columns', '[]')), 'replayed': stored.get('cdc.replayed', '')}) }}
 {%- endmacro %}
 
 
 {#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}
-    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_batch', bounds.above, bounds.up_to) ~ ')') }}
+    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to) ~ ')') }}
 {%- endmacro %}

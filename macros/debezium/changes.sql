@@ -13,6 +13,10 @@
         events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed, epochs=epochs, renamed=renamed
     ) -%}
     {%- set new = _new_records_of_log(declared) -%}
+    {%- if new.replayed -%}
+        {%- set again = _typed_records(condition=new.replayed, append=new.append + new.has_new, **declared) -%}
+        {%- do bounds_of_run()[model.unique_id].update({'replay': again}) -%}
+    {%- endif -%}
     {{ _typed_records(condition=new.condition, append=new.append, **declared) }}
 {%- endmacro %}
 

@@ -12,27 +12,26 @@
     {%- set bounds = _history_bounds(changes, keys, track) %}
     {%- set versions = _versions(changes, keys, track, bounds) -%}
     {%- set row = _quoted_list(bounds.columns + _version_columns()) -%}
-    {%- set compared = _comparable(bounds.columns + _version_columns(), bounds.maps) ~ ' as compared' -%}
-    {%- set identity = _quoted_list(keys + ['_cdc_position']) %}
+    {%- set compared = _comparable(bounds.columns + _version_columns(), bounds.maps) -%}
+    {%- set of_version = _quoted_list(keys + ['_cdc_position']) ~ ', struct(' ~ row ~ ') as _cdc_row, ' ~ compared ~ ' as _cdc_compared' %}
     {%- if bounds.is_new %}
 select {{ row }} from ({{ versions }}) as versions
     {%- else %}
     {#- Of each version that is another now, the known row to close and the new one to open. #}
-select changed.version.*, changed.is_new
+select changed._cdc_row.*, changed._cdc_is_new
 from (
-    select known.version as known_version, versions.version
+    select known._cdc_row as _cdc_known, versions._cdc_row
     from (
-        select {{ identity }}, struct({{ row }}) as version, {{ compared }}
+        select {{ of_version }}
         from {{ this }}
         where _cdc_known_to is null {%- if not bounds.is_truncated %} and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }}) {%- endif %}
     ) as known
-    full outer join (select {{ identity }}, struct({{ row }}) as version, {{ compared }} from ({{ versions }}) as versions) as versions
+    full outer join (select {{ of_version }} from ({{ versions }}) as versions) as versions
         on {% for name in keys + ['_cdc_position'] %}known.{{ quoted(name) }} = versions.{{ quoted(name) }}{{ ' and ' if not loop.last }}{% endfor %}
-    where not known.compared <=> versions.compared
+    where not known._cdc_compared <=> versions._cdc_compared
 ) as compared
 lateral view inline(filter(
-    array(struct(struct(known_version as version, false as is_new) as changed), struct(struct(version, true as is_new) as changed)),
-    c -> c.changed.version is not null
+    array(struct(_cdc_known as _cdc_row, false as _cdc_is_new), struct(_cdc_row, true as _cdc_is_new)), c -> c._cdc_row is not null
 )) as changed
     {%- endif %}
 {%- endmacro %}
@@ -67,19 +66,19 @@ lateral view inline(filter(
 -#}
 {% macro _versions(changes, keys, track, bounds) -%}
 {%- set by_key = 'partition by ' ~ _quoted_list(keys) ~ ' order by _cdc_position' -%}
-{%- set in_life = 'partition by ' ~ _quoted_list(keys) ~ ', _life order by _cdc_position' -%}
+{%- set in_life = 'partition by ' ~ _quoted_list(keys) ~ ', _cdc_life order by _cdc_position' -%}
 {%- set others = bounds.columns | reject('in', keys) | list -%}
 {%- set tracked = track or others -%}
 {%- set at = 'coalesce(_cdc_changed_at, _cdc_landed_at)' -%}
 {#- A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in the same life. #}
 with truncates as (
-    select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))), array()) as truncates
+    select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))), array()) as _cdc_truncates
     from {{ changes }}
     where _cdc_kind = 'truncate' and {{ _batches('_cdc_append', 0, bounds.up_to) }}
 ),
 
 changes as (
-    select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _at
+    select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _cdc_at
         {{- ', _cdc_move' if bounds.is_moved }}
     from {{ changes }}
     where
@@ -94,41 +93,41 @@ changes as (
 lives as (
     select
         changes.*,
-        {%- set ends = '_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
-        {{ ends }} as _is_end,
-        get(filter(truncates, t -> t.position > _cdc_position), 0) as _truncate,
-        greatest(max(_at) over ({{ by_key }}), array_max(transform(filter(truncates, t -> t.position < _cdc_position), t -> t.at))) as _since,
-        size(filter(truncates, t -> t.position < _cdc_position))
+        {%- set ends = '_cdc_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
+        {{ ends }} as _cdc_is_end,
+        get(filter(_cdc_truncates, t -> t.position > _cdc_position), 0) as _cdc_truncate,
+        greatest(max(_cdc_at) over ({{ by_key }}), array_max(transform(filter(_cdc_truncates, t -> t.position < _cdc_position), t -> t.at))) as _cdc_since,
+        size(filter(_cdc_truncates, t -> t.position < _cdc_position))
             + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
-            {{- ' + count_if(_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _life
+            {{- ' + count_if(_cdc_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _cdc_life
     from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
     cross join truncates
-    {{ 'where not _is_void' if bounds.is_moved }}
+    {{ 'where not _cdc_is_void' if bounds.is_moved }}
 ),
 
 followed as (
-    select *, lead(_cdc_position) over ({{ by_key }}) as _next, lead(_since) over ({{ by_key }}) as _next_since
+    select *, lead(_cdc_position) over ({{ by_key }}) as _cdc_next, lead(_cdc_since) over ({{ by_key }}) as _cdc_next_since
     from lives
 ),
 
 whole as (
     select
-        {{ _quoted_list(keys) }}, _life, _cdc_op, _cdc_position, _cdc_is_snapshot, _cdc_event_id, _cdc_changed_at, _since,
-        if(_truncate.position < coalesce(_next, '~'), _truncate.position, _next) as _end,
-        if(_truncate.position < coalesce(_next, '~'), greatest(_since, _truncate.at), _next_since) as _until,
+        {{ _quoted_list(keys) }}, _cdc_life, _cdc_op, _cdc_position, _cdc_is_snapshot, _cdc_event_id, _cdc_changed_at, _cdc_since,
+        if(_cdc_truncate.position < coalesce(_cdc_next, '~'), _cdc_truncate.position, _cdc_next) as _cdc_end,
+        if(_cdc_truncate.position < coalesce(_cdc_next, '~'), greatest(_cdc_since, _cdc_truncate.at), _cdc_next_since) as _cdc_until,
         {%- for name in others %}
         last_value(if(array_contains(_cdc_omitted, {{ literal(name) }}), null, struct({{ quoted(name) }})), true) over ({{ in_life }}).{{ quoted(name) }} as {{ quoted(name) }},
         {%- endfor %}
-        _is_end
+        _cdc_is_end
     from followed
 ),
 
 told_apart as (
-    select *, count_if(_is_other) over ({{ in_life }}) as _version
+    select *, count_if(_cdc_is_other) over ({{ in_life }}) as _cdc_version
     from (
-        select *, not {{ _comparable(tracked, bounds.maps) }} <=> lag({{ _comparable(tracked, bounds.maps) }}) over ({{ in_life }}) as _is_other
+        select *, not {{ _comparable(tracked, bounds.maps) }} <=> lag({{ _comparable(tracked, bounds.maps) }}) over ({{ in_life }}) as _cdc_is_other
         from whole
-        where not _is_end
+        where not _cdc_is_end
     ) as compared
 )
 
@@ -138,14 +137,14 @@ select
     {%- endfor %}
     min_by(_cdc_op, _cdc_position) as _cdc_op,
     min(_cdc_position) as _cdc_position,
-    max_by(_end, _cdc_position) as _cdc_end_position,
+    max_by(_cdc_end, _cdc_position) as _cdc_end_position,
     min_by(_cdc_is_snapshot, _cdc_position) as _cdc_is_snapshot,
     min_by(_cdc_event_id, _cdc_position) as _cdc_event_id,
-    min(_since) as _cdc_valid_from,
-    max_by(_until, _cdc_position) as _cdc_valid_to,
+    min(_cdc_since) as _cdc_valid_from,
+    max_by(_cdc_until, _cdc_position) as _cdc_valid_to,
     min_by(_cdc_changed_at, _cdc_position) is null as _cdc_valid_from_landing
 from told_apart
-group by {{ _quoted_list(keys) }}, _life, _version
+group by {{ _quoted_list(keys) }}, _cdc_life, _cdc_version
 {%- endmacro %}
 
 
@@ -155,23 +154,23 @@ group by {{ _quoted_list(keys) }}, _life, _version
 -#}
 {% macro _with_handovers(keys, by_key) -%}
 moved as (
-    select *, max(contains(_cdc_move, ' ')) over (partition by {{ _quoted_list(keys) }}) as _is_moved
+    select *, max(contains(_cdc_move, ' ')) over (partition by {{ _quoted_list(keys) }}) as _cdc_is_moved
     from changes
 ),
 
 counted as (
     select
         *,
-        if(_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_is_moved, ' ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _rows
+        if(_cdc_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_cdc_is_moved, ' ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _cdc_rows
     from moved
 ),
 
 _handovers as (
     select
         *,
-        _cdc_op = 'd' and not (endswith(_cdc_move, ' out') and _rows > 0) as _ends,
-        _cdc_op = 'd' and endswith(_cdc_move, ' out') and _rows > 0 as _is_void,
-        endswith(_cdc_move, ' in') as _begins
+        _cdc_op = 'd' and not (endswith(_cdc_move, ' out') and _cdc_rows > 0) as _cdc_ends,
+        _cdc_op = 'd' and endswith(_cdc_move, ' out') and _cdc_rows > 0 as _cdc_is_void,
+        endswith(_cdc_move, ' in') as _cdc_begins
     from counted
 ),
 {%- endmacro %}
@@ -192,6 +191,9 @@ _handovers as (
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
+    {%- if not keys -%}
+        {{ exceptions.raise_compiler_error('debezium_history in model ' ~ model.name ~ ': keys is empty. Rows without a key have no versions.') }}
+    {%- endif -%}
     {%- set state = state_of_log(changes, source) -%}
     {%- for name in keys + (track or []) if name not in state.columns -%}
         {{ exceptions.raise_compiler_error(
@@ -200,13 +202,13 @@ _handovers as (
     {%- endfor -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, '_cdc_known_from', stored) if existing else {'batch': 0, 'is_moved': false} -%}
+    {%- set merged = merged_up_to(existing, "max(_cdc_known_from), ''", stored) if existing else {'up_to': 0, 'is_moved': false} -%}
     {%- set declaration = declaration_digest(state.base ~ tojson([keys, track])) -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
-    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.batch)) if is_same else none -%}
+    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to)) if is_same else none -%}
     {%- set is_new = added is none -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- set above = 0 if is_new else merged.batch -%}
+    {%- set above = 0 if is_new else merged.up_to -%}
     {%- set found = run_query(
         "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), cast(max(_cdc_appended_at) as string), "
         ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0') ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')

@@ -15,7 +15,7 @@
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
-    {%- set condition = _batches('_cdc_batch', bounds.above, bounds.up_to) if bounds.has_new else 'false' -%}
+    {%- set condition = _batches('_cdc_append', bounds.above, bounds.up_to) if bounds.has_new else 'false' -%}
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
@@ -47,10 +47,11 @@
     - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
     - bronze: the identity of the table of records,
     - is_routed: whether the change log reads them of an events model,
-    - above: the newest batch that this table has merged (0 for none),
-    - up_to: the newest batch there is,
-    - has_new: whether the log has records between the two,
-    - counts: what they are: lists of batch, kind, operation, reason, events, newest change,
+    - above: the newest append of the change log that this table has merged (0 for none),
+    - up_to: the newest append there is,
+    - has_new: whether the log has changes or rejected records between the two,
+    - found: of a rebuild, how many changes and rejected records there are of those that the table had read before,
+    - replaced: of a rebuild, what `_counted_by_replaced` knows of the table before,
     - is_log: whether its positions are those of a log,
     - truncated_at: the position of the last truncate that is known, stored or among the new events,
     - known_truncated_at: the stored one,
@@ -71,7 +72,8 @@
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
     - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are read,
     - is_narrow: whether the newer row counts as a whole wherever two meet,
-    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty where that is not known,
+    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty if that is not known,
+    - newest_batch: the newest batch of these,
     - known_resets, resets: where the log has started over, as stored and as `debezium_resets` finds it now,
     - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
     - batch: the column of the table that holds the batch.
@@ -80,27 +82,25 @@
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
     {%- set snapshot = stored['current-snapshot-id'] if existing and not keys else none -%}
-    {%- set merged = merged_up_to(existing, '_cdc_batch', stored) if existing else {} -%}
+    {%- set merged = merged_by_silver(existing, stored) if existing else {} -%}
     {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --profiles-dir profiles --select ' ~ model.name
+            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
         ) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- set state = state_of_log(changes, source) -%}
     {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
-    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_batch', 0, merged.batch)) if stored.get('cdc.declaration') == declaration else none -%}
+    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_append', 0, merged.up_to)) if stored.get('cdc.declaration') == declaration else none -%}
     {%- set is_new = added is none -%}
     {%- if existing and (is_new or added) -%}
         {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'batch': 0, 'position': '', 'counted': '0:0', 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
-    {%- set above = merged.batch -%}
-    {#- Of a table whose snapshots are gone: what it was built from, unless some of that is read, and would be counted, again. #}
-    {%- set built_from, _, counted_then = stored.get('cdc.built-from', '').partition(' ') -%}
+    {%- if is_new -%} {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
+    {%- set above = merged.up_to -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
@@ -112,9 +112,8 @@
         'bronze': landed_batches(source.bronze).id,
         'is_routed': source.routed_by is not none,
         'above': above,
-        'up_to': state.up_to,
-        'has_new': is_new or state.up_to > above,
-        'counts': [],
+        'up_to': state.append,
+        'has_new': is_new or state.append > above,
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'known_truncated_at': stored.get('cdc.truncated-at', ''),
@@ -134,14 +133,16 @@
         'is_of_topic': false,
         'is_in_order': true,
         'has_key_in_places': false,
-        'merged_position': merged.position,
+        'merged_position': merged.second,
         'is_whole': merged.is_whole,
         'is_narrow': false,
-        'counted': merged.counted or (counted_then if above >= built_from | int else ''),
+        'counted': merged.counted if above else '0:0',
+        'newest_batch': merged.batch,
+        'replaced': _counted_by_replaced(landed_batches(source.bronze).id) if is_new else {},
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'resets': '{}',
         'snapshot': snapshot,
-        'batch': '_cdc_batch',
+        'batch': '_cdc_batch' if keys else '_cdc_append',
     } -%}
     {%- do _ask_new_changes(bounds) if bounds.has_new -%}
     {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
@@ -152,55 +153,66 @@
 {#- Note in `bounds` what the new changes are. -#}
 {% macro _ask_new_changes(bounds) -%}
     {%- set new = new_changes(bounds) -%}
-    {%- set asks_order = bounds.is_log and bounds.get('keys') -%}
+    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))", "filter (where _cdc_kind = 'truncate')" -%}
+    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(), "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
+    {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
     {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
-    {%- set places = 'to_json(slice(sort_array(collect_set(_cdc_place_hash)), 1, 2))' -%}
-    {%- set of_truncate = "filter (where _cdc_kind = 'truncate')" -%}
-    {%- set further = [
-        'max(_cdc_position)', 'count(_cdc_omitted)', 'min(' ~ log_position() ~ ')', 'max(' ~ log_position() ~ ')',
-        'max_by(_cdc_event_id, _cdc_position) ' ~ of_truncate, 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ of_truncate ~ ' as string)',
-        "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
-        places, 'count_if(_cdc_is_snapshot)', 'count_if(' ~ _has_no_log_place() ~ ')',
-        'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if asks_order else '0', _is_old_half(),
-    ] -%}
-    {%- set found = run_query(count_changes_sql(new, ', ' ~ further | join(', '), with_old_halves=true)) -%}
-    {%- do bounds.update({'has_new': bounds.is_new or found.rows | length > 0}) -%}
-    {%- set newest = [] -%}
-    {%- for row in found.rows if row[16] -%}
-        {%- do bounds.update({'is_in_order': row[16] | int in (0, 2), 'has_key_in_places': row[16] | int >= 2}) -%}
-    {%- endfor -%}
-    {%- for row in found.rows if not row[17] -%}
-        {%- do bounds.counts.append(row.values()[:6] | list) -%}
-        {%- if row[1] == 'truncate' and row[6] > bounds.truncated_at -%}
-            {%- do bounds.update({'truncated_at': row[6], 'truncated_by': [row[10], row[11], row[0]]}) -%}
-        {%- endif -%}
-        {%- if row[1] == 'truncate' -%} {%- do bounds.update({'is_truncated': true}) -%} {%- endif -%}
-        {%- if row[1] in ('change', 'truncate') -%}
-            {%- do bounds.update({
-                'lowest': [bounds.lowest or row[8], row[8]] | min(case_sensitive=true),
-                'places': ((bounds.places + fromjson(row[13])) | unique(case_sensitive=true) | list)[:2],
-                'batches': ((bounds.batches + [row[0]]) | unique(case_sensitive=true) | list)[:2],
-                'has_snapshot': bounds.has_snapshot or row[14] > 0,
-                'is_of_topic': bounds.is_of_topic or row[15] > 0,
-            }) -%}
-        {%- endif -%}
-        {%- if row[1] == 'change' -%} {%- do newest.append(row[9]) -%} {%- endif -%}
-        {%- if row[7] -%} {%- do bounds.update({'has_partial': true}) -%} {%- endif -%}
-        {%- if row[12] -%} {%- do bounds.update({'is_moved': true}) -%} {%- endif -%}
-    {%- endfor -%}
+    {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
+    {%- set asked = {
+        'changes': 'count_if(' ~ is_change ~ ')',
+        'rejected': 'count_if(' ~ is_reject ~ ')',
+        'replaced_changes': 'count_if(' ~ is_change ~ is_replaced ~ ')',
+        'replaced_rejects': 'count_if(' ~ is_reject ~ is_replaced ~ ')',
+        'replayed': 'count_if((' ~ is_change ~ ' or ' ~ is_reject ~ ') and _cdc_batch <= ' ~ bounds.newest_batch ~ ')',
+        'newest_batch': 'max(_cdc_batch)',
+        'partial': 'count(_cdc_omitted)',
+        'moved': "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
+        'lowest': 'min(' ~ log_position() ~ ') ' ~ is_place,
+        'highest': 'max(' ~ log_position() ~ ") filter (where _cdc_kind = 'change')",
+        'truncated_at': 'max(_cdc_position) ' ~ is_truncate,
+        'truncate': 'max_by(_cdc_event_id, _cdc_position) ' ~ is_truncate,
+        'truncate_changed_at': 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ is_truncate ~ ' as string)',
+        'truncate_batch': 'max_by(_cdc_batch, _cdc_position) ' ~ is_truncate,
+        'places': few.replace('{}', '_cdc_place_hash'),
+        'batches': few.replace('{}', '_cdc_batch'),
+        'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
+        'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
+        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log and bounds.get('keys') else '0',
+    } -%}
+    {%- set aggregates = [] -%}
+    {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}
+    {%- set found = run_query('select ' ~ aggregates | join(', ') ~ ' from ' ~ new ~ " as new where _cdc_kind <> 'other_table'").rows[0] -%}
+    {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
+    {%- do bounds.update({
+        'has_new': bounds.is_new or found.changes + found.rejected > 0,
+        'counted': (counted[0] + found.changes | int) ~ ':' ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
+        'newest_batch': [bounds.newest_batch, (found.newest_batch or 0) | int] | max(case_sensitive=true),
+        'found': [found.replaced_changes | int, found.replaced_rejects | int],
+        'has_partial': found.partial > 0,
+        'is_moved': bounds.is_moved or found.moved > 0,
+        'lowest': found.lowest,
+        'places': fromjson(found.places),
+        'batches': fromjson(found.batches),
+        'has_snapshot': found.snapshots > 0,
+        'is_of_topic': found.of_topic > 0,
+        'is_in_order': (found.order_of_keys or 0) | int in (0, 2),
+        'has_key_in_places': (found.order_of_keys or 0) | int >= 2,
+        'is_truncated': found.truncated_at is not none,
+    }) -%}
+    {%- if bounds.is_truncated and found.truncated_at > bounds.truncated_at -%}
+        {%- do bounds.update({
+            'truncated_at': found.truncated_at, 'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
+        }) -%}
+    {%- endif -%}
     {%- if bounds.is_of_documents -%}
         {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
-        {%- set found = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
-        {%- do bounds.update({'patched': bounds.columns | select('in', found.columns[0].values()) | list}) -%}
+        {%- set names = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
+        {%- do bounds.update({'patched': bounds.columns | select('in', names.columns[0].values()) | list}) -%}
     {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ bounds.changes).columns[0].values() -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
         ) }}
-    {%- endif -%}
-    {%- if bounds.counted -%}
-        {%- set before, new = bounds.counted.split(':') | map('int') | list, _counted(bounds.counts, bounds.up_to) -%}
-        {%- do bounds.update({'counted': (before[0] + new[0]) ~ ':' ~ (before[1] + new[1])}) -%}
     {%- endif -%}
     {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
     {#- Where a row may hold a value, a late change of the whole row would overwrite it, unless it is no late one. #}
@@ -209,30 +221,26 @@
         'is_narrow': not bounds.has_partial and not bounds.patched and not bounds.is_moved
             and (bounds.is_whole or (bounds.lowest or '') > bounds.merged_position),
     }) -%}
-    {%- do bounds.update({'merged_position': ([bounds.merged_position] + newest) | max(case_sensitive=true)}) -%}
+    {%- do bounds.update({'merged_position': [bounds.merged_position, found.highest or ''] | max(case_sensitive=true)}) -%}
 {%- endmacro %}
 
 
-{#-
-    How many records of each batch, kind, operation and reason a relation of changes holds; `further` are aggregates besides. The old half of
-    a change of key is no record; `with_old_halves` they are counted too, in rows of their own.
--#}
-{% macro count_changes_sql(relation, further='', condition='true', with_old_halves=false) -%}
-    {%- set is_counted = "_cdc_kind <> 'other_table'" ~ ('' if with_old_halves else ' and not ' ~ _is_old_half()) %}
+{#- How many records of each batch, kind, operation and reason a change log holds. The old half of a change of key is no record. -#}
+{% macro count_changes_sql(changes, condition='true') -%}
 select
     _cdc_batch as batch,
     _cdc_kind as kind,
     _cdc_op as op,
     _cdc_reject_reason as reject_reason,
     count(*) as events,
-    cast(max(_cdc_changed_at) as string) as newest_change_at
-    {{- further }}
-from {{ relation }}
-where {{ is_counted }} and {{ condition }}
-group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason {{- ', ' ~ _is_old_half() if with_old_halves }}
+    max(_cdc_changed_at) as newest_change_at
+from {{ changes }}
+where _cdc_kind <> 'other_table' and not {{ _is_old_half() }} and {{ condition }}
+group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
 
 
+{#- Whether a row of a change log is the old half of a change of key. -#}
 {% macro _is_old_half() -%}
     {{ return("endswith(coalesce(_cdc_event_id, ''), '#before')") }}
 {%- endmacro %}

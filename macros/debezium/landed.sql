@@ -19,7 +19,7 @@
             {%- for name in landed if not name.endswith('__files') -%} {%- do choice.append('source:bronze.' ~ name ~ '+') -%} {%- endfor -%}
             {{ exceptions.raise_compiler_error(
                 'nothing has landed for ' ~ missing | join(', ') ~ '. Land their events (`make run` does, of the samples), or build '
-                ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --profiles-dir profiles --select '
+                ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --select '
                 ~ choice | sort(case_sensitive=true) | join(' ')
             ) }}
         {%- endif -%}

@@ -11,8 +11,9 @@ select
     {{ quoted(name) }},
     {%- endfor %}
     {%- for name in metadata_columns() %}
-    {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }}{{ ',' if not loop.last }}
+    {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }},
     {%- endfor %}
+    _cdc_append
 from {{ new.relation }}
 where
     _cdc_kind = 'change'

@@ -2,13 +2,18 @@
 
 
 {#-
-    What a table has merged: `batch`, the newest one, `position`, of silver the greatest place in the source's log, of a change log the number of its
-    last append, and `counted`, how many changes and rejected records, as `<number>:<number>`, which only silver has, `is_moved`, whether rows may have `_cdc_moves`, and `is_whole`, whether none ever held a value. They are stored with the commit of the
-    merge as a property of its snapshot. The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the
-    last one before it that has the property, because commits of other tools have none; snapshots that a rollback took back are none of these. Where no snapshot is left
-    that tells (expiry) the greatest ones in the table count: they may be lower, and reading an event again changes nothing.
+    What a table has merged, from the property of its last commit, `<up_to> <second> <counted> <batch> <flags>`:
+
+    - up_to: of silver and a history the newest append of the change log, of other tables the newest batch,
+    - second: of silver the greatest place in the source's log, of a change log the number of its last append,
+    - counted, batch: of silver how many changes and rejected records (`<number>:<number>`), and their newest batch,
+    - is_moved: whether rows may have `_cdc_moves`; is_whole: whether none ever had an unavailable value.
+
+    The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the last one before it that has the property,
+    because commits of other tools have none; snapshots that a rollback removed are none of these. If no snapshot is left that says so (expiry),
+    `otherwise` counts, two aggregates of the table: they may be lower, and reading an event again changes nothing.
 -#}
-{% macro merged_up_to(relation, column, properties) -%}
+{% macro merged_up_to(relation, otherwise, properties) -%}
     {%- set head = properties['current-snapshot-id'] -%}
     {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
     {%- set of_head = run_query('select ' ~ told ~ ' from ' ~ relation ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
@@ -19,19 +24,20 @@
         ).rows) -%}
     {%- endif -%}
     {%- if stored is none -%}
-        {%- set greatest = {
-            'batch': "max(batch), ''",
-            '_cdc_batch': 'max(_cdc_batch), max(' ~ log_position() ~ ')',
-            '_cdc_append': 'max(_cdc_batch), max(_cdc_append)',
-            '_cdc_known_from': "max(_cdc_known_from), ''",
-        }[column] -%}
-        {%- set greatest = run_query('select ' ~ greatest ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0] if of_head else [none, none] -%}
-        {{ return({'batch': (greatest[0] or 0) | int, 'position': greatest[1] or '', 'counted': '', 'is_moved': true, 'is_whole': false}) }}
+        {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0] if of_head else [none, none] -%}
+        {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0, 'is_moved': true, 'is_whole': false}) }}
     {%- endif -%}
-    {%- set parts = stored.split(' ') + ['', ''] -%}
+    {%- set parts = stored.split(' ') + ['', '', ''] -%}
     {{ return({
-        'batch': parts[0] | int, 'position': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts,
+        'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'batch': parts[3] | int,
+        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts,
     }) }}
+{%- endmacro %}
+
+
+{#- What silver has merged. Without a mark it reads the change log again from its beginning. -#}
+{% macro merged_by_silver(relation, properties) -%}
+    {{ return(merged_up_to(relation, '0, max(' ~ log_position() ~ ')', properties)) }}
 {%- endmacro %}
 
 

@@ -4,8 +4,7 @@
     - events: relation, the records of the system,
     - tables: name of the source's table → its staging model and its silver model.
 
-    What a silver model counted in this run is taken from there; the rest is counted in the change logs. The
-    rows of a batch replace those that it had, so counting it again changes nothing.
+    The rows of a batch replace those that it had, so counting it again changes nothing.
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
@@ -16,25 +15,13 @@ select
     cast(op as string) as op,
     cast(reject_reason as string) as reject_reason,
     cast(sum(events) as bigint) as events,
-    cast(max(newest_change_at) as timestamp) as newest_change_at
+    max(newest_change_at) as newest_change_at
 from (
-    {%- for table, models in tables.items() %}
-    {%- set found = _counted_in_this_run(bounds, table, models) -%}
-    {%- if found is not none %}
-    {%- if found %}
-    select {{ literal(table) }} as source_table, * from values
-        {%- for row in found %}
-        ({{ row[0] }}, {{ _literal_or_null(row[1]) }}, {{ _literal_or_null(row[2]) }}, {{ _literal_or_null(row[3]) }}, {{ row[4] }}, {{ _literal_or_null(row[5]) }}){{ ',' if not loop.last }}
-        {%- endfor %}
-        as counted (batch, kind, op, reject_reason, events, newest_change_at)
-    union all
-    {%- endif %}
-    {%- else %}
+    {%- for table, models in tables.items() if table not in bounds.quiet %}
     select {{ literal(table) }} as source_table, * from (
-        {{ count_changes_sql(models[0], condition=_uncounted(bounds, table, '_cdc_batch')) }}
+        {{ count_changes_sql(models[0], _uncounted(bounds, table, '_cdc_batch')) }}
     ) as counted
     union all
-    {%- endif %}
     {%- endfor %}
     {{ _count_other_records(events, bounds) }}
 ) as counts
@@ -64,7 +51,7 @@ group by batch, source_table, kind, op, reject_reason
         null as op,
         error as reject_reason,
         count(*) as events,
-        cast(null as string) as newest_change_at
+        cast(null as timestamp) as newest_change_at
     from (
         {%- set members -%}
             op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string, aggregate_type string,
@@ -86,7 +73,7 @@ group by batch, source_table, kind, op, reject_reason
         null as op,
         error as reject_reason,
         count(*) as events,
-        cast(null as string) as newest_change_at
+        cast(null as timestamp) as newest_change_at
     from {{ routed }}
     where {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
     group by all
@@ -117,26 +104,11 @@ group by batch, source_table, kind, op, reject_reason
 {#- The bounds of this run of a monitoring model, noted for its materialization; outside of a run everything. -#}
 {% macro _start_counting(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'above': 0, 'up_to': 0, 'known': [], 'topics': [], 'routed': [], 'is_behind': false, 'rebuilt': []}) }}
+        {{ return({'above': 0, 'up_to': 0, 'known': [], 'quiet': [], 'topics': [], 'routed': [], 'is_behind': false, 'rebuilt': []}) }}
     {%- endif -%}
     {%- set bounds = _count_bounds(events, tables) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {{ return(bounds) }}
-{%- endmacro %}
-
-
-{#- What the silver model of a table counted in this run, where all there is to count is among it; else none. -#}
-{% macro _counted_in_this_run(bounds, table, models) -%}
-    {%- set above = bounds.above if table in bounds.known else 0 -%}
-    {#- A copy: models that run at the same time add theirs. #}
-    {%- for found in bounds_of_run().copy().values() if bounds.up_to > 0 and found.changes == models[0] | string -%}
-        {%- if found.counts | length <= 1000 and found.above <= above and found.up_to >= bounds.up_to -%}
-            {%- set uncounted = [] -%}
-            {%- for row in found.counts if row[0] > above and row[0] <= bounds.up_to -%} {%- do uncounted.append(row) -%} {%- endfor -%}
-            {{ return(uncounted) }}
-        {%- endif -%}
-    {%- endfor -%}
-    {{ return(none) }}
 {%- endmacro %}
 
 
@@ -155,8 +127,9 @@ group by batch, source_table, kind, op, reject_reason
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
     - is_new: whether everything is counted,
-    - declarations: table → a digest of what its change log was built by,
+    - declarations: table → a digest of what its change log was built by, and when rejected records were replayed,
     - known: the tables that are counted up to `above` in such a log; others are counted from the first batch,
+    - quiet: those of them whose logs got nothing since,
     - topics: the topics of all tables,
     - routed: the events models of these,
     - unrouted: the topics of tables that read bronze themselves,
@@ -178,17 +151,18 @@ group by batch, source_table, kind, op, reject_reason
         'unrouted': [],
         'named': [],
         'is_new': existing is none,
-        'above': merged_up_to(existing, 'batch', stored).batch if existing else 0,
+        'above': merged_up_to(existing, "max(batch), ''", stored).up_to if existing else 0,
         'up_to': landed_batches(events).last,
         'known': [],
+        'quiet': [],
         'rebuilt': [],
     } -%}
     {%- set staging = {} -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) -%}
-        {%- do staging.update({graph.nodes[id].schema ~ '.' ~ graph.nodes[id].alias: graph.nodes[id]}) -%}
+        {%- do staging.update({graph.nodes[id].alias: graph.nodes[id]}) -%}
     {%- endfor -%}
     {%- for table, models in tables.items() -%}
-        {%- set source = _records_read_by(staging[models[0].schema ~ '.' ~ models[0].identifier]) -%}
+        {%- set source = _records_read_by(staging[models[0].identifier]) -%}
         {%- do bounds.topics.extend(source.topics) -%}
         {%- do bounds.named.append(source.table) if source.table -%}
         {%- if not source.routed_by -%}
@@ -198,10 +172,11 @@ group by batch, source_table, kind, op, reject_reason
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
         {%- set state = state_of_log(models[0], source) -%}
-        {%- do bounds.declarations.update({table: state.base}) -%}
+        {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
         {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': state.up_to}) -%} {%- endif -%}
-        {%- if counted.get(table) == state.base -%}
+        {%- if counted.get(table) == bounds.declarations[table] -%}
             {%- do bounds.known.append(table) -%}
+            {%- do bounds.quiet.append(table) if state.has_new is defined and not state.has_new and state.above <= bounds.above -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}
         {%- endif -%}

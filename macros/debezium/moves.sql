@@ -50,7 +50,7 @@
 
 {#- Whether silver tables of a staging relation have `_cdc_moves`. -#}
 {% macro _keeps_moves(changes) -%}
-    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == changes.identifier and node.schema == changes.schema -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == changes.identifier -%}
         {{ return(_passes_keys_on(node.config.get('meta', {}).get('debezium', {}))) }}
     {%- endfor -%}
     {{ return(false) }}

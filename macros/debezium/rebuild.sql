@@ -9,10 +9,7 @@
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
-    {%- set stored = _table_properties(replaced) if replaced and not replaced.is_view else {} -%}
-    {%- set merged = merged_up_to(replaced, '_cdc_batch', stored) if 'cdc.built-from' in stored else {} -%}
-    {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
-    {%- set found = _counted(bounds.counts, batch | int if stored.get('cdc.bronze') == bounds.bronze else bounds.up_to) -%}
+    {%- set stored, counted, found = bounds.replaced.stored, bounds.replaced.counted, bounds.found -%}
     {%- set changes, rejected = counted.split(':') | map('int') -%}
     {#- Of what was rejected then some may be changes now: both together count. Of a table that became routed they may be the events model's. #}
     {%- set becomes_routed = bounds.is_routed and stored.get('cdc.routed') != 'true' -%}
@@ -21,7 +18,7 @@
     {%- if missing > 0 -%}
         {%- do _refuse_to_build(
             bronze ~ ' has ' ~ (changes + rejected - missing) ~ ' of the ' ~ (changes + rejected)
-            ~ ' changes and rejected records that it has read up to batch ' ~ batch, bronze
+            ~ ' changes and rejected records that it has read up to batch ' ~ bounds.replaced.batch, bronze
         ) -%}
     {%- endif -%}
     {%- if 'cdc.built-from' in stored -%}
@@ -38,14 +35,17 @@
 {%- endmacro %}
 
 
-{#- How many changes and how many rejected records there are up to a batch. -#}
-{% macro _counted(counts, up_to) -%}
-    {%- set changes, rejected = [0], [0] -%}
-    {%- for row in counts if row[0] <= up_to -%}
-        {%- do changes.append(row[4] | int) if row[1] in ('change', 'truncate') -%}
-        {%- do rejected.append(row[4] | int) if row[1] == 'rejected' -%}
-    {%- endfor -%}
-    {{ return([changes | sum, rejected | sum]) }}
+{#-
+    Of the table that a rebuild replaces: its properties (`stored`), and how many changes and rejected records it had read (`counted`), up to which
+    batch; of another bronze, whose batches have other numbers, all count.
+-#}
+{% macro _counted_by_replaced(bronze_id) -%}
+    {%- set replaced = load_relation(this) -%}
+    {%- set stored = _table_properties(replaced) if replaced and not replaced.is_view else {} -%}
+    {%- set merged = merged_by_silver(replaced, stored) if 'cdc.built-from' in stored else {} -%}
+    {%- set batch, counted = [merged.batch, merged.counted] if merged.counted else stored.get('cdc.built-from', '0 0:0').split(' ') -%}
+    {%- set is_same_bronze = stored.get('cdc.bronze') == bronze_id -%}
+    {{ return({'stored': stored, 'counted': counted, 'batch': batch | int if is_same_bronze else 9223372036854775807}) }}
 {%- endmacro %}
 
 

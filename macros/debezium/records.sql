@@ -1,9 +1,9 @@
 {#- The landed records that a model reads. -#}
 
 
-{#- What the staging model behind `changes` reads. -#}
+{#- What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another schema than the model. -#}
 {% macro _records_of(changes) -%}
-    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier and graph.nodes[id].schema == changes.schema -%}
+    {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier -%}
         {%- set staging = graph.nodes[id] -%}
         {%- if staging.depends_on.nodes -%}
             {{ return(_records_read_by(staging)) }}
@@ -86,10 +86,10 @@
     {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
-            ~ '  Build it with the models that read it: .venv/bin/dbt run --profiles-dir profiles --select ' ~ source.relation.identifier ~ '+'
+            ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {{ return(routed.up_to if routed else merged_up_to(source.relation, 'batch', stored).batch) }}
+    {{ return(routed.up_to if routed else merged_up_to(source.relation, "max(batch), ''", stored).up_to) }}
 {%- endmacro %}
 
 
@@ -139,7 +139,7 @@
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ bronze ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
             ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
-            ~ '  .venv/bin/dbt run --full-refresh --profiles-dir profiles --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
+            ~ '  .venv/bin/dbt run --full-refresh --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
         ) }}
     {%- endif -%}
 {%- endmacro %}
@@ -152,8 +152,7 @@
 
 
 {#- The name of a record: its coordinates in Kafka, else file and line. -#}
-{% macro _record_id(records) -%}
-    coalesce(
-        concat({{ records }}.topic, '/', {{ records }}.partition, '/', {{ records }}.offset), concat({{ records }}.file, ':', {{ records }}.line)
-    )
+{% macro _record_id(records='') -%}
+    {%- set of = records ~ '.' if records else '' -%}
+    coalesce(concat({{ of }}topic, '/', {{ of }}partition, '/', {{ of }}offset), concat({{ of }}file, ':', {{ of }}line))
 {%- endmacro %}

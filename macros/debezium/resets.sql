@@ -14,7 +14,7 @@
 -#}
 {% macro debezium_resets(bounds) -%}
     {%- if not (bounds.lowest and bounds.is_log) -%} {{ return(bounds.known_resets) }} {%- endif -%}
-    {%- set candidates = ['below._cdc_batch > ' ~ bounds.above] -%}
+    {%- set candidates = ['below._cdc_append > ' ~ bounds.above] -%}
     {%- for place, found in fromjson(bounds.known_resets).items() -%}
         {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0] ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
@@ -39,7 +39,7 @@
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
         {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_batch, new._cdc_changed_at
+        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_append, new._cdc_changed_at
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
@@ -274,7 +274,7 @@ where {{ condition }}
 {#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
 {% macro _without_redeliveries(bounds, below, candidates) -%}
     {%- set keys = bounds.get('keys') -%}
-    {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_batch <= " ~ bounds.up_to -%}
+    {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ bounds.up_to -%}
 {%- set is_same -%}
         {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
         {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}

@@ -39,6 +39,7 @@
     {%- else -%}
         {%- do _follow_declaration(bounds) if bounds.added or not bounds.is_described -%}
         {%- do _write_history(bounds) if bounds.is_history is defined else _write_changes(bounds) -%}
+        {%- do _write_replayed(bounds) if bounds.replay is defined -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -71,9 +72,9 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
-            'cdc.described' = '{{ local_md5(_descriptions() | join) }}',
+            'cdc.described' = '{{ local_md5(_descriptions(model.columns) | join) }}',
             {%- if bounds.counted is defined %}
-            'cdc.built-from' = '{{ bounds.up_to }} {{ bounds.counted or '0:0' }}',
+            'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
             {%- endif %}
@@ -87,7 +88,7 @@
         {{ _with_knowledge(sql, bounds) if bounds.is_history is defined else sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
-    {%- do _comment_columns() -%}
+    {%- do _comment_columns(this, model.columns) -%}
 {%- endmacro %}
 
 
@@ -207,12 +208,12 @@ from ({{ versions }}) as versions
             merge into {{ this }} as stored
             using ({{ _with_knowledge(sql, bounds) }}) as incoming
             on
-                not incoming.is_new
+                not incoming._cdc_is_new
                 and stored._cdc_known_to is null
                 and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
                 stored._cdc_position = incoming._cdc_position
             when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
-            when not matched and incoming.is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
+            when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
                 values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
@@ -222,6 +223,21 @@ from ({{ versions }}) as versions
 
 {% macro _history_columns(bounds) -%}
     {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
+{%- endmacro %}
+
+
+{#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
+{% macro _write_replayed(bounds) -%}
+    {%- set append = _last_append(bounds) -%}
+    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.replayed' = '" ~ append ~ "')") -%}
+    {%- do _store_with_next_commit(dict(bounds, append=append)) -%}
+    {%- do run_query(
+        'merge into ' ~ this ~ ' as stored using (' ~ bounds.replay ~ ') as typed'
+        ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_reject_reason is not null'
+        ~ ' when matched and not stored._cdc_reject_reason <=> typed._cdc_reject_reason then update set *'
+        ~ ' when not matched and typed._cdc_reject_reason is null then insert *'
+    ) -%}
+    {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
 
@@ -236,9 +252,9 @@ from ({{ versions }}) as versions
 {%- endmacro %}
 
 
-{% macro _descriptions() -%}
+{% macro _descriptions(columns) -%}
     {%- set comments = [] -%}
-    {%- for column in model.columns.values() if config.persist_column_docs() and column.description -%}
+    {%- for column in columns.values() if config.persist_column_docs() and column.description -%}
         {%- do comments.append(quoted(column.name) ~ ' comment ' ~ literal(column.description)) -%}
     {%- endfor -%}
     {{ return(comments) }}
@@ -247,9 +263,9 @@ from ({{ versions }}) as versions
 
 {#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
 {% macro _follow_descriptions(bounds) -%}
-    {%- set described = local_md5(_descriptions() | join) -%}
+    {%- set described = local_md5(_descriptions(model.columns) | join) -%}
     {%- if bounds.described != described -%}
-        {%- do _comment_columns() -%}
+        {%- do _comment_columns(this, model.columns) -%}
         {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.described' = '" ~ described ~ "')") -%}
     {%- endif -%}
 {%- endmacro %}
@@ -259,10 +275,10 @@ from ({{ versions }}) as versions
     The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
     finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
 -#}
-{% macro _comment_columns() -%}
-    {%- set comments = _descriptions() -%}
-    {%- if comments and '`' not in model.columns.keys() | join -%}
-        {%- do run_query('alter table ' ~ this ~ ' alter column ' ~ comments | join(', ')) -%}
+{% macro _comment_columns(relation, columns) -%}
+    {%- set comments = _descriptions(columns) -%}
+    {%- if comments and '`' not in columns.keys() | join -%}
+        {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ comments | join(', ')) -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -322,8 +338,9 @@ from ({{ versions }}) as versions
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set further = ' moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
-        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
+        {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
+        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
+            ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
         {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) -%}
     {%- endif -%}
 {%- endmacro %}

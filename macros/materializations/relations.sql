@@ -20,14 +20,36 @@
 {% endmacro %}
 
 
-{#- Schemas are what the model says, without the target's name in front: analysts query `shop.orders`. -#}
+{#- The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before it: `dev_shop.orders`. -#}
 {% macro generate_schema_name(custom_schema_name, node) -%}
-    {{ return(custom_schema_name or target.schema) }}
+    {%- set schema = custom_schema_name or '' -%}
+    {{ return([target.schema, schema] | select | join('_') or 'lakehouse') }}
 {%- endmacro %}
+
+
+{#- dbt-spark can only clone tables of Delta. Of all others a clone is a view, which costs nothing; building the model replaces it. -#}
+{% materialization clone, adapter='spark' -%}
+    {%- if config.get('file_format') == 'delta' -%}
+        {{ return(dbt_spark.materialization_clone_spark()) }}
+    {%- elif not defer_relation or (load_cached_relation(this) and not flags.FULL_REFRESH) -%}
+        {{ return({'relations': []}) }}
+    {%- endif -%}
+    {{ return(create_or_replace_view()) }}
+{%- endmaterialization %}
 
 
 {#- dbt-spark's column comment of a view, with names and texts quoted whatever they hold. -#}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
     {{ quoted(column_name) }}
     {%- if column_name in column_dict and column_dict[column_name]['description'] %} comment {{ literal(column_dict[column_name]['description']) }}{% endif -%}
+{%- endmacro %}
+
+
+{#- Comments on the columns of a table: one statement for an Iceberg table, with names and texts quoted; of others dbt-spark's own. -#}
+{% macro spark__alter_column_comment(relation, column_dict) -%}
+    {%- if config.get('file_format') == 'iceberg' -%}
+        {%- do _comment_columns(relation, column_dict) -%}
+    {%- else -%}
+        {%- do dbt_spark.spark__alter_column_comment(relation, column_dict) -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -17,7 +17,8 @@ where
 {% endtest %}
 
 
-{#- The condition, after others, that a change is of a batch that a model has merged: what has landed since is not compared. -#}
+{#- The condition, after others, that a change is of an append that a model has merged: what has landed since is not compared. -#}
 {% macro _is_merged(model) -%}
-    {%- if execute and flags.WHICH in ('test', 'build') %} and _cdc_batch <= {{ merged_up_to(model, '_cdc_batch', _table_properties(model)).batch }} {%- endif -%}
+    {%- set up_to = merged_by_silver(model, _table_properties(model)).up_to if execute and flags.WHICH in ('test', 'build') else 0 -%}
+    {%- if up_to %} and _cdc_append <= {{ up_to }} {%- endif -%}
 {%- endmacro %}

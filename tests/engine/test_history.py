@@ -28,7 +28,7 @@ def build(lakehouse: Lakehouse, system: str, records: list[Record]) -> None:
 
 
 def versions(records: list[Record]) -> set[Version]:
-    """The versions of all rows: id, note, size, position, end, valid from, valid to; times are milliseconds."""
+    """The versions of all rows: id, note, version, position, end, valid from, valid to; times are milliseconds."""
     changes = {}
     for record in records:
         value = json.loads(record["value"])
@@ -54,7 +54,7 @@ def versions(records: list[Record]) -> set[Version]:
                 found.add((key, *known[0], known[1], lsn, known[2], at))
             continue
         before = known[0] if known else (None, None)
-        now = tuple(old if row[name] == PLACEHOLDER else row[name] for name, old in zip(("note", "size"), before, strict=True))
+        now = tuple(old if row[name] == PLACEHOLDER else row[name] for name, old in zip(("note", "version"), before, strict=True))
         if known and known[0] == now:
             open_versions[key] = known
             continue
@@ -68,7 +68,7 @@ def stored(lakehouse: Lakehouse, system: str) -> set[Version]:
     place = "cast(substring({0}, 26, 20) as bigint)"  # the second half of a PostgreSQL position is the lsn
     columns = ", ".join(place.format(name) for name in ("_cdc_position", "_cdc_end_position"))
     times = ", ".join(f"unix_millis({name}) - {START}" for name in ("_cdc_valid_from", "_cdc_valid_to"))
-    query = f"select id, note, size, {columns}, {times}, _cdc_known_from, _cdc_known_to from history.{system}__orders"
+    query = f"select id, note, version, {columns}, {times}, _cdc_known_from, _cdc_known_to from history.{system}__orders"
     rows = lakehouse.sql(query)
     assert len(rows) == len(set(rows))
     return set(rows)
@@ -84,11 +84,11 @@ def random_records(rng: random.Random, number: int, rows: int) -> list[Record]:
         elif kind < 0.15:
             record = deleted(lsn, id=key)
         else:
-            record = updated(lsn, id=key, note=rng.choice(["a", "b", None, PLACEHOLDER]), size=rng.choice(["s", "t"]))
+            record = updated(lsn, id=key, note=rng.choice(["a", "b", None, PLACEHOLDER]), version=rng.choice(["s", "t"]))
         value = json.loads(record["value"])
         value["source"]["ts_ms"] -= rng.choice([0, 0, 0, 5])
         records.append({**record, "value": json.dumps(value)})
-    return [created(1, id=1, note="a", size="s"), *records]
+    return [created(1, id=1, note="a", version="s"), *records]
 
 
 def test_versions_and_what_was_known_of_them_are_those_of_a_fold_in_python(lakehouse: Lakehouse) -> None:
@@ -121,11 +121,11 @@ def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse:
     from scripts.history import write_history
 
     system = "asked"
-    untimed = created(12, id=3, note="c", size="s")
+    untimed = created(12, id=3, note="c", version="s")
     value = json.loads(untimed["value"])
     del value["ts_ms"], value["source"]["ts_ms"]
-    read = event("r", 11, {"id": 2, "note": "b", "size": "s"}, snapshot="true")
-    lakehouse.land(system, [created(10, id=1, note="a", size="s"), read])
+    read = event("r", 11, {"id": 2, "note": "b", "version": "s"}, snapshot="true")
+    lakehouse.land(system, [created(10, id=1, note="a", version="s"), read])
     lakehouse.land(system, [{**untimed, "value": json.dumps(value)}])
     done = lakehouse.scaffold(system)
     assert write_history(system, ["orders"], project / "models") == [f"history_{system}__orders", f"versions_{system}__orders"]
@@ -133,8 +133,8 @@ def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse:
     assert lakehouse._run._build(lakehouse.spark, [system], [done], lakehouse.said.append) == 0
     model = project / "models" / "history" / system / f"history_{system}__orders.sql"
     model.write_text(model.read_text().replace("keys = ['id'],", "keys = ['id'],\n    track = ['note'],"))
-    lakehouse.run(system, [updated(20, id=1, note="a", size="t"), updated(30, id=1, note="b", size="u"), deleted(40, id=2)])
-    lakehouse.run(system, [updated(15, id=1, note="late", size="v"), updated(50, id=1, note="b", size="w", colour="red")])
+    lakehouse.run(system, [updated(20, id=1, note="a", version="t"), updated(30, id=1, note="b", version="u"), deleted(40, id=2)])
+    lakehouse.run(system, [updated(15, id=1, note="late", version="v"), updated(50, id=1, note="b", version="w", colour="red")])
 
     def asked(where: str = "", **arguments: str | int) -> list[tuple[Any, ...]]:
         given = "".join(f", {name} = {value!r}" for name, value in arguments.items())
@@ -142,7 +142,7 @@ def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse:
         config = f"{{{{ config(materialized = 'view', schema = '{system}_history', alias = 'then') }}}}"
         view.write_text(f"{config}\n\n{{{{ debezium_as_of(history = ref('history_{system}__orders'){given}) }}}}\n")
         assert lakehouse.dbt("run", "--select", view.stem).success
-        return lakehouse.sql(f"select id, note, size from {system}_history.then {where} order by id, _cdc_position")
+        return lakehouse.sql(f"select id, note, version from {system}_history.then {where} order by id, _cdc_position")
 
     assert asked() == [(1, "a", "s"), (1, "late", "v"), (1, "a", "t"), (1, "b", "w"), (2, "b", "s"), (3, "c", "s")]
     assert asked(known_at=2) == [(1, "a", "t"), (1, "b", "u"), (2, "b", "s"), (3, "c", "s")]

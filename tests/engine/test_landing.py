@@ -16,6 +16,7 @@ from event_factory import created, deleted, event, truncated
 from scripts import loader
 
 pytestmark = pytest.mark.loader
+CUT = "no complete record: still being written, or cut off"
 FIELDS: list[dict[str, Any]] = [
     {"type": "int32", "field": "id"},
     {"type": "int16", "field": "small"},
@@ -177,7 +178,7 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     lines = whole.encode().splitlines(keepends=True)
 
     path.write_bytes(lines[0] + lines[1][:20])
-    assert land(lakehouse, "files", path).notes == [f"{path}: 20 bytes at the end are no complete record yet"]
+    assert land(lakehouse, "files", path).notes == [f"{path}: 20 bytes at the end are {CUT}"]
     path.write_bytes(b"".join(lines[:3])[:-1])
     assert land(lakehouse, "files", path).records == 2
     path.write_bytes(whole.encode())
@@ -217,17 +218,19 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     empty.touch()
     half.write_text('{"n":')
     assert land(lakehouse, "files", empty) == loader.Landed(notes=[f"{empty}: the file is empty"])
-    assert land(lakehouse, "files", half) == loader.Landed(notes=[f"{half}: no complete line yet"])
+    assert land(lakehouse, "files", half) == loader.Landed(
+        notes=[f"{half}: its first record, of 5 bytes so far, has no end: still being written, or cut off"]
+    )
 
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(whole.encode() + b'{"n":4}\n{"n')[:-8])
-    assert land(lakehouse, "files", packed).notes == [f"{packed}: 3 bytes at the end are no complete record yet"]
+    assert land(lakehouse, "files", packed).notes == [f"{packed}: 3 bytes at the end are {CUT}"]
     with half.open("w") as file:
         file.write('{"n":5}\n')
     assert land(lakehouse, "files", half).records == 1
     with half.open("a") as file:
         file.write('{"n":')
-    assert land(lakehouse, "files", half).notes == [f"{half}: 5 bytes at the end are no complete record yet"]
+    assert land(lakehouse, "files", half).notes == [f"{half}: 5 bytes at the end are {CUT}"]
 
 
 def test_an_edit_in_the_middle_of_a_large_file_is_seen_and_files_with_the_same_ends_are_two(

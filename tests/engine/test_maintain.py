@@ -13,7 +13,6 @@ from crashes import build
 from event_factory import created, deleted, event, updated
 
 SYSTEM = "maintained"
-MERGED = {"staging": "_cdc_append", "silver": "_cdc_batch", "history": "_cdc_known_from", "monitoring": "batch"}
 
 
 def part(number: int) -> list[dict[str, Any]]:
@@ -46,7 +45,7 @@ def content(lakehouse: Lakehouse, *of: str) -> dict[str, Any]:
         if schema == "bronze":
             found[table] += [_table_state(lakehouse.spark, f"bronze.`{SYSTEM}`")[1:]]
         else:
-            found[table] += [module.merged_up_to(Relation(schema, name), MERGED[schema], properties)]
+            found[table] += [module.merged_up_to(Relation(schema, name), "-1, ''", properties)]
     return found
 
 
@@ -86,7 +85,7 @@ def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(lakehouse: Lakeh
 
     monkeypatch.setattr(module, "SMALL_FILES", 2)
     monkeypatch.setattr(module, "MANIFESTS", 1)
-    silver = f"silver.`{SYSTEM}__orders`"
+    silver = f"`silver`.`{SYSTEM}__orders`"
     lakehouse.land(SYSTEM, part(1))
     lakehouse.scaffold(SYSTEM)
     history = lakehouse.project / "models" / "history" / SYSTEM / f"history_{SYSTEM}__orders.sql"

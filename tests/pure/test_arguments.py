@@ -1,9 +1,12 @@
 """What a user gives a run: files, folders, keys, jars."""
 
 import os
+import re
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -92,3 +95,38 @@ def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
         with pytest.raises(LakehouseError, match=problem) as error:
             read_properties(str(file))
         assert "canary" not in str(error.value)
+
+
+def test_a_broken_local_cache_of_jars_is_named(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A description without its jar, which other tools leave there, ends Spark's search for the jar."""
+    from scripts import setup
+
+    jar = "org.apache.commons:commons-pool2:2.12.1"
+    problem = "java.lang.RuntimeException: [download failed: org.apache.commons#commons-pool2;2.12.1!commons-pool2.jar]"
+    ended = SimpleNamespace(stderr=f'  File "errors.py", line 1\n: {problem}\n')
+    monkeypatch.setattr("scripts.setup.subprocess.run", lambda *_, **__: ended)
+    monkeypatch.setattr(setup, "locked_jars", lambda _: {jar: "digest"})
+    monkeypatch.setattr("scripts.setup.Path.home", lambda: tmp_path)
+    told = f"these jars could not be resolved, or are not the ones of scripts/kafka.lock: {jar}. {problem[28:]}\n"
+    with pytest.raises(LakehouseError, match="^" + re.escape(told + "Check that Maven Central")):
+        setup.resolve(tmp_path / "jars", "kafka.lock")
+
+    broken = tmp_path / ".m2" / "repository" / "org" / "apache" / "commons" / "commons-pool2" / "2.12.1"
+    broken.mkdir(parents=True)
+    with pytest.raises(LakehouseError, match=re.escape(f"what it has of them may be broken: empty {broken}, and run again.")):
+        setup.resolve(tmp_path / "jars", "kafka.lock")
+
+
+def test_what_landed_and_gave_no_table_is_an_error_with_its_reasons(project: Path) -> None:
+    from scripts.run import _without_tables
+
+    def spark(rows: list[tuple[str | None, int]]) -> Any:
+        found = [SimpleNamespace(error=error, n=number) for error, number in rows]
+        collected = SimpleNamespace(collect=lambda: found)
+        return SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda _: True), sql=lambda _: collected)
+
+    told = _without_tables(spark([(None, 3), ("invalid_json", 1200)]), "no_tables")
+    assert told.startswith(
+        "SYSTEM=no_tables: what has landed gave no table: 3 that are no event of a table, 1,200 rejected (invalid_json)."
+    )
+    assert _without_tables(spark([]), "no_tables") == ""

@@ -107,7 +107,7 @@ def test_cells_of_the_table_of_connectors_lead_to_tests_with_such_events_of_the_
     for told, cells in rows:
         for column, cell in zip(columns, cells.split(" | "), strict=True):
             links = re.findall(r"\[([^]]+)\]\[(\w+)\]", cell)
-            wanted = {"values left out": "left out"}.get(column, "create" if "as creates" in cell else column)
+            wanted = {"unavailable values": "left out"}.get(column, "create" if "as creates" in cell else column)
             names = set(re.findall(r"`(\w+)`", told)) - {"flattened"}  # whose rows have no envelope
             having = {name for name in names for _, label in links if (name, wanted) in shown.get(label, ())}
             others = [label for _, label in links if label not in shown]

@@ -68,6 +68,13 @@ def test_output_that_is_not_there_is_named_with_those_that_are(settings: Setting
     assert str(error.value) == told
 
 
+def test_dbt_finds_the_profile_from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dbt.cli.resolvers import default_profiles_dir
+
+    monkeypatch.chdir(REPOSITORY)
+    assert (default_profiles_dir() / "profiles.yml").samefile(PROFILE)
+
+
 @pytest.mark.parametrize("target", NEEDED)
 def test_executors_and_driver_have_all_jars_at_one_path(target: str, settings: Settings) -> None:
     given = settings(target, **NEEDED[target])
@@ -127,7 +134,8 @@ def test_no_secret_becomes_a_setting(target: str, settings: Settings) -> None:
 
 
 def test_every_variable_of_the_profile_is_explained() -> None:
-    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in ("clusters.md", "configuration.md"))
+    names = ("clusters.md", "configuration.md", "dbt-project.md")
+    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in names)
     text = PROFILE.read_text("utf-8")
     read = READ.findall(text)
 

@@ -167,6 +167,7 @@ def test_a_model_is_metadata_and_one_call(models: dict[str, Node]) -> None:
         "staging": {"debezium_changes", "debezium_events"},
         "silver": {"debezium_latest", "debezium_log"},
         "live": {"debezium_live"},
+        "history": {"debezium_history", "debezium_as_of"},
         "monitoring": {"debezium_event_counts", "debezium_rejected_events", "debezium_ddl_history", "debezium_transactions"},
     }
     for name, model in models.items():
@@ -185,6 +186,7 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
             "staging": [records],
             "silver": [f"model.debezium_lakehouse.stg_{name}"],
             "live": [f"model.debezium_lakehouse.{name.removeprefix('live_')}"],
+            "history": [f"model.debezium_lakehouse.{name.replace('history_', 'stg_').replace('versions_', 'history_')}"],
         }
         if model["fqn"][1] in below:
             assert reads == below[model["fqn"][1]], name
@@ -200,8 +202,9 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
 
 
 def test_aliases_of_incremental_models_are_unique(models: dict[str, Node]) -> None:
-    """Increments are temporary views without a schema: two of one name would mix their rows."""
-    aliases = Counter(model["alias"].lower() for model in models.values() if model["config"]["materialized"] == "incremental")
+    """What a commit has merged is a setting of the session until then, named by the alias; threads share the session."""
+    incremental = [model for model in models.values() if model["config"]["materialized"] == "incremental"]
+    aliases = Counter(("history_" if model["schema"] == "history" else "") + model["alias"].lower() for model in incremental)
 
     assert set(layer(models, "silver")) <= set(aliases)
     assert [alias for alias, times in aliases.items() if times > 1] == []
@@ -217,6 +220,10 @@ def test_models_stand_where_the_readme_says(project: Path, models: dict[str, Nod
             assert name == f"live_{system}__{model['alias']}"
             assert model["schema"] == system
             assert model["alias"] in (table[-1], "__".join(table))
+        elif name.startswith("history_"):
+            assert (model["schema"], model["alias"]) == ("history", name.removeprefix("history_"))
+        elif name.startswith("versions_"):
+            assert (model["schema"], f"versions_{system}__{model['alias']}") == (f"{system}_history", name)
         else:
             assert (model["schema"], model["alias"]) == (kind, name)
     assert len({(model["schema"], model["alias"]) for model in models.values()}) == len(models)
@@ -227,7 +234,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         kind = model["fqn"][1]
         assert model["description"].strip(), name
         assert all(column["description"].strip() for column in model["columns"].values()), name
-        if kind == "monitoring" or name.endswith("__events"):
+        if kind in ("monitoring", "history") or name.endswith("__events"):
             continue
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
@@ -238,6 +245,9 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         if kind == "staging":
             columns += [column for column in METADATA if column != "_cdc_is_deleted"]
             columns += [
+                "_cdc_landed_at",
+                "_cdc_append",
+                "_cdc_appended_at",
                 "_cdc_place_hash",
                 "_cdc_place_number",
                 "_cdc_omitted",
@@ -281,4 +291,4 @@ def test_everything_locked_is_in_the_sbom_with_its_hash_and_licence() -> None:
     assert by_name["pyspark"]["licenses"] == by_name["sqlite-jdbc"]["licenses"] == [{"license": {"name": "Apache-2.0"}}]
     assert by_name["orjson"]["purl"].startswith("pkg:pypi/orjson@3.")
     unstated = [part["name"] for part in parts if "licenses" not in part]
-    assert set(unstated) <= {"exceptiongroup", "tomli", "tzdata"}, "packages of other Pythons and systems only"
+    assert set(unstated) <= {"exceptiongroup", "greenlet", "tomli", "tzdata"}, "packages of other Pythons and systems only"

@@ -277,3 +277,86 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     assert column_type({**of_geometry, "fields": [{"field": "wkb"}, {"field": "extensions"}]}) == "any"  # open and closed paths
     of_bits = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "2147483647"}}
     assert column_type(of_bits) == "Bits(2147483647)"
+
+
+# Keys and formats
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        ('{"payload":"p"}', ["payload"]),
+        ('{"schema":"s","payload":5}', ["schema", "payload"]),
+        ('{"payload":{"id":1}}', ["id"]),
+        ('{"schema":{"type":"int32"},"payload":5}', []),
+        ('{"schema":null,"payload":5}', []),
+        ('{"schema":null,"payload":null}', []),
+    ],
+)
+def test_payload_in_a_key_is_a_column_unless_it_wraps_the_key(key: str, columns: list[str]) -> None:
+    from scripts.schema import key_columns, parsed
+
+    assert key_columns(parsed(key)) == columns
+
+
+EVENT = '{"before":null,"after":{"id":1},"source":{"connector":"postgresql"},"op":"c"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (json.dumps(EVENT), "JSON in a JSON text"),
+        (json.dumps(f'{{"schema":{{}},"payload":{EVENT}}}'), "JSON in a JSON text"),
+        (base64.b64encode(EVENT.encode()).decode(), "JSON in base64"),
+        (base64.b64encode(b"\0\0\0\0\x05" + EVENT.encode()).decode(), "JSON behind the five bytes of a schema registry"),
+        ("\0\0\0\0\x05" + EVENT, "JSON behind the five bytes of a schema registry"),
+        # What has no event inside may be anything.
+        ("\0\0\0\0\x05\x02\x06abc", None),
+        ('"text"', None),
+        ('"{\\"id\\":1}"', None),
+        ("eyJpZCI6IDB9", None),
+        ("events", None),
+        ("é", None),
+        ("[1]", None),
+        ("null", None),
+        ("", None),
+    ],
+)
+def test_events_in_another_format_are_named(text: str, name: str | None) -> None:
+    from scripts.dialects import foreign_format, foreign_text
+
+    found = foreign_text(text)
+    assert (found and found.partition(" (")[0]) == name
+    assert foreign_format({"key": "k", "value": text}) == found
+
+
+def test_a_row_with_one_column_is_no_key_with_its_value() -> None:
+    from scripts.dialects import foreign_format
+
+    named = 'objects of one member, whose name is the key (write {"key": …, "value": …})'
+    assert foreign_format({'{"id":1}': EVENT}) == named
+    for row in ({"id": 1}, {"text": "{}"}, {"payload": EVENT}, {"value": None}):
+        assert foreign_format(row) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("客户", "u5ba2_u6237"),
+        ("订单 2024", "u8ba2_u5355_2024"),
+        ("заказы", "u437_u430_u43a_u430_u437_u44b"),
+        ("naïve Straße", "naive_strasse"),
+        ("--", "u2d_u2d"),
+        ("💰", "u1f4b0"),
+        ("Gift Boxes", "gift_boxes"),
+        ("2024-stats", "_2024_stats"),
+        ("_a__b_", "_a__b_"),
+        ("'; drop table x; --", "___drop_table_x____"),
+        ("_", "_"),
+        ("", "_"),
+    ],
+)
+def test_names_of_other_scripts_stay_apart(project: Path, name: str, relation: str) -> None:
+    from scripts.scaffold import safe_name
+
+    assert safe_name(name) == relation

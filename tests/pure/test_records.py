@@ -1,6 +1,7 @@
 """What is read from a file of Kafka records, and what a line that is none says of itself."""
 
 import base64
+import bz2
 import gzip
 import hashlib
 import json
@@ -161,6 +162,7 @@ def test_bare_null_is_a_tombstone_without_a_topic(file: Path) -> None:
         ('[["a","b"],["c",null]]', [("a", b"b"), ("c", None)]),
         ('["a","b","c",null]', [("a", b"b"), ("c", None)]),
         ('{"a":"b","c":{"n":1}}', [("a", b"b"), ("c", b'{"n":1}')]),
+        ('{"a":["b",null],"c":[1,255],"d":null}', [("a", b"b"), ("a", None), ("c", b"[1,255]"), ("d", None)]),
     ],
 )
 def test_headers_of_every_form_are_pairs(file: Path, headers: str, expected: Headers) -> None:
@@ -169,13 +171,68 @@ def test_headers_of_every_form_are_pairs(file: Path, headers: str, expected: Hea
     assert (record.error, record.headers) == (None, expected)
 
 
-def test_timestamp_that_is_none_is_left_out(file: Path) -> None:
-    lines = [
-        f'{{"topic":"t","offset":1,"timestamp":{text},"value":"x"}}\n'
-        for text in ("0", "253402300799999", "253402300800000", "-1", "1.5", '"2024-01-01"', "true", "null")
-    ]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("253402300799999", 253402300799999),
+        ("null", None),
+        ("-1", None),
+        ('"1780000000000"', 1780000000000),
+        ('"CreateTime:1780000000000"', 1780000000000),
+        ('"2026-05-28T20:26:44.123Z"', 1780000004123),
+        ('"2026-05-28T22:26:44.120000+02:00"', 1780000004120),
+        ('"2026-05-28 20:26:44+0000"', 1780000004000),
+        ('"1969-12-31T23:59:59Z"', "invalid_timestamp"),
+        ('"2026-05-28T20:26:44.1234Z"', "invalid_timestamp"),
+        ('"2026-05-28T20:26:44"', "invalid_timestamp"),
+        ('"2026-02-30T20:26:44Z"', "invalid_timestamp"),
+        ('"yesterday"', "invalid_timestamp"),
+        ('"NaN"', "invalid_timestamp"),
+        ("253402300800000", "invalid_timestamp"),
+        ("1780000000.5", "invalid_timestamp"),
+        ("-2", "invalid_timestamp"),
+        ("true", "invalid_timestamp"),
+        ("{}", "invalid_timestamp"),
+    ],
+)
+def test_timestamp_is_read_or_the_record_is_rejected(file: Path, text: str, expected: int | str | None) -> None:
+    (record,) = read(file, f'{{"topic":"t","offset":1,"timestamp":{text},"value":"x"}}\n')
 
-    assert [record.timestamp for record in read(file, "".join(lines))] == [0, 253402300799999] + [None] * 6
+    assert (record.error or record.timestamp) == expected
+
+
+ENVELOPE = '{"op":"c","source":{"connector":"postgresql","name":"s","schema":"public","table":"t"},"after":{"n":1.10}}'
+WRAPPED = f'{{"schema":{{}},"payload":{ENVELOPE}}}'
+DDL = '{"source":{"name":"s"},"ddl":"create table t"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        # Without a topic it is that of the source; without an offset the record has no place in Kafka.
+        (f'{{"key":{{"id":1.0}},"value":{ENVELOPE}}}', ("s.public.t", None, None, '{"id":1.0}', ENVELOPE)),
+        (f'{{"key":"1","value":{json.dumps(WRAPPED)},"headers":[]}}', ("s.public.t", None, None, "1", WRAPPED)),
+        (f'{{"value":{ENVELOPE},"offset":7,"key":null}}', ("s.public.t", 0, 7, None, ENVELOPE)),
+        (f'{{"value":{WRAPPED},"offset":7,"partition":2}}', ("s.public.t", 2, 7, None, WRAPPED)),
+        (f'{{"value":{ENVELOPE},"topic":"other","partition":2}}', ("other", None, None, None, ENVELOPE)),
+        (f'{{"value":{DDL},"key":1}}', ("s", None, None, "1", DDL)),
+        # Rows and other JSON with such members are bare values.
+        ('{"key":"a","value":"b"}', None),
+        ('{"key":"a","value":{"op":"c"}}', None),
+        ('{"key":"a","value":null,"topic":"t"}', None),
+        (f'{{"key":"a","value":{ENVELOPE},"__deleted":"false"}}', None),
+        ('{"key":"a","value":{"source":{"name":"s"},"n":1}}', None),
+        ('{"key":"a","value":"{"}', None),
+    ],
+)
+def test_record_without_topic_or_offset_is_one_if_its_value_is_an_envelope(
+    file: Path, line: str, expected: tuple[str, int, int, str, str] | None
+) -> None:
+    (record,) = read(file, line + "\n")
+
+    bare = (None, None, None, None, line)
+    assert (record.error, (*record[:3], *record[4:6])) == (None, expected or bare)
 
 
 # Lines that are no record
@@ -216,6 +273,8 @@ def test_timestamp_that_is_none_is_left_out(file: Path) -> None:
         (b'{"topic":"t","offset":1,"headers":true,"value":"x"}', "invalid_headers"),
         (b'{"topic":"t","offset":1,"headers":[{"value":"a"}],"value":"x"}', "invalid_headers"),
         (b'{"topic":"t","offset":1,"headers":[["a","b"],{"key":"c"}],"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":[{"key":"a","stringValue":"b"}],"value":"x"}', "invalid_headers"),
+        (b'{"topic":"t","offset":1,"headers":[{"a":"b"}],"value":"x"}', "invalid_headers"),
     ],
     ids=lambda value: value[:60].decode("latin-1") if isinstance(value, bytes) else value,
 )
@@ -249,9 +308,123 @@ def test_byte_order_mark_line_ends_and_blank_lines_are_no_content(file: Path) ->
 
 
 def test_utf_16_is_refused_with_the_way_out(file: Path) -> None:
-    for content in ('{"a":1}\n'.encode("utf-16"), '\ufeff{"a":1}\n'.encode("utf-16-be"), '{"a":1}\n'.encode("utf-32")):
-        with pytest.raises(LakehouseError, match=r"events\.jsonl: the file is UTF-16.*iconv"):
-            read(file, gzip.compress(content))
+    for encoding in ("utf-16", "utf-32", "utf-16-le", "utf-16-be"):
+        for bom in ("\ufeff", "") if encoding.endswith("e") else ("",):
+            with pytest.raises(LakehouseError, match=r"events\.jsonl: the file is UTF-16.*iconv"):
+                read(file, gzip.compress((bom + '{"a":1}\n').encode(encoding)))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"Obj\x01\x04\x16avro.schema", "is Avro; expected JSON. Export the records as JSON"),
+        (b"PAR1\x15\x04\x15\x10", "is Parquet; expected JSON. Export the records as JSON"),
+        (b"PK\x03\x04\x14\0\0\0", "is a zip archive. Unpack it"),
+        (b"events.jsonl".ljust(257, b"\0") + b'ustar  \0\n{"a":1}\n', "is a tar archive. Unpack it"),
+        (b"\xfd7zXZ\0\0\x04", "is compressed with xz. Unpack it"),
+        (b'\0\0\0\0\x05{"before":null}\n', "is JSON behind the five bytes of a schema registry"),
+        (b"\0\0\0\0\n\x02\x06abc" * 20, "is binary, for instance Avro or Protobuf without a header; expected JSON"),
+        (b"\n\x07orders\x12\x04\x08\x01\x10\x02" * 20, "is binary, for instance Avro or Protobuf"),
+    ],
+    ids=str,
+)
+def test_file_of_another_format_is_refused_by_its_name(file: Path, content: bytes, told: str) -> None:
+    with pytest.raises(LakehouseError) as raised:
+        read(file, content)
+
+    assert str(raised.value).startswith(f"{file}: the file {told}")
+
+
+def test_binary_bytes_before_and_among_lines_are_rejected_lines(file: Path) -> None:
+    assert [record.error for record in read(file, b"\0" * 40 + b'{"a":1}\n{"a":2}\n\0\n{"a":3}\n')] == [
+        "invalid_json",
+        None,
+        "invalid_json",
+        None,
+    ]
+
+
+# Values in a row
+
+ITEMS = ['{"topic":"t","offset":1,"value":{"a" : 1.10}}', '{"op":"c","text":"}{][,\\" \\\\"}', '{"a":{"b":[[],{}]}}', '{"é":[1,2]}']
+PRETTY = [json.dumps(json.loads(item), indent=2, ensure_ascii=False) for item in ITEMS]
+IN_A_ROW = {
+    "array": f"[{', '.join(ITEMS)}]",
+    "array over lines": "[\n" + ",\n".join(ITEMS) + "\n]\n",
+    "array of indented objects": "\ufeff[\r\n" + ",\r\n".join(PRETTY) + "]",
+    "an array a line": f"[{ITEMS[0]},{ITEMS[1]}]\n[]\n[{ITEMS[2]}]\n[{ITEMS[3]}]\n",
+    "without line ends": "".join(ITEMS),
+    "some without line ends": f"{ITEMS[0]}{ITEMS[1]}\n{ITEMS[2]} {ITEMS[3]}\n",
+    "with commas": ",\n".join(ITEMS) + ",\n",
+    "over several lines": "\n".join(PRETTY) + "\n",
+    "over several lines without line ends": "".join(PRETTY),
+}
+
+
+def seen(records: list[Record]) -> list[tuple[str | None, Any, int]]:
+    return [(record.error, json.loads(record.value or ""), record.line) for record in records]
+
+
+VALUES = [(None, value, number) for number, value in enumerate([{"a": 1.10}, *map(json.loads, ITEMS[1:])], 1)]
+
+
+@pytest.mark.parametrize("form", IN_A_ROW)
+def test_values_in_a_row_are_records_byte_for_byte_wherever_a_growing_file_is_cut(file: Path, form: str) -> None:
+    content = IN_A_ROW[form].encode()
+    whole = read(file, content)
+    assert seen(whole) == VALUES
+    assert [record.value for record in whole[1:]] == (PRETTY if PRETTY[1] in IN_A_ROW[form] else ITEMS)[1:]
+    for packed in (gzip.compress(content), bz2.compress(content)):
+        assert read(file, packed) == whole
+
+    for cut in range(len(content) + 1):
+        text = hashlib.sha256()
+        file.write_bytes(content[:cut])
+        first = list(read_records(file, Taken(), text))
+        taken = Taken(first[-1].end, first[-1].line) if first else Taken()
+        file.write_bytes(content)
+        second = list(read_records(file, taken, text))
+        assert seen(first + second) == VALUES, cut
+        found = text_hash(file, (first + second)[-1].end)
+        assert found and found.digest() == text.digest(), cut
+
+
+def test_values_longer_than_what_is_read_at_once(file: Path) -> None:
+    text = random.Random(1).randbytes(3 << 20).hex()
+    for content in (f'[{{"a":"{text}"}},{{"a":"x"}}]', f'{{"a":"{text}"}}{{"a":"x"}}', f'{{\n"a":"{text}"}}\n{{\n"a":"x"}}'):
+        for packed in (content.encode(), gzip.compress(content.encode(), 1)):
+            assert [json.loads(record.value or "")["a"] for record in read(file, packed)] == [text, "x"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # What is no object stays beside the others, and is named.
+        ('[{"a":1}, 5, "te,xt", nul]\n', [None, "not_an_object", "not_an_object", "invalid_json"]),
+        ('{"a":1}{"a":}{"a":3}', [None, "invalid_json", None]),
+        ('[{"a":1}}, {"a":2}]', [None, "invalid_json", None]),
+        # Lines stay lines, however they are broken.
+        ('{"op":\n{"a":1}\n', ["invalid_json", None]),
+        ('{"op":"\n{"a":1}\n', ["invalid_json", None]),
+        ('{"op":[\n\n\n{"a":1}\n{"a":2}\n', ["invalid_json", None, None]),
+        ('{"a":1} and more\n{"a":2}\n', ["invalid_json", None]),
+        ('{"a":1}\n{"a":2}{"a":3}\n[{"a":4}]\n', [None, "invalid_json", "not_an_object"]),
+        ('[1]\n{"a":2}\n', ["not_an_object", None]),
+        ('[12:00] a "log{\n{"a":2}\n', ["invalid_json", "invalid_json", None]),
+        ("a,b\n1,2\n", ["invalid_json", "invalid_json"]),
+        ('{"id":1}\t{"op":"c"}\n{"id":2}\t{"op":"c"}\n', ["invalid_json", "invalid_json"]),
+        ('\x1e{"a":1}\n\x1b[1;39m{"a":2}\n', ["invalid_json", "invalid_json"]),
+        ('{"a":1}\r{"a":2}\r', [None, None]),
+        # Nothing is complete, or there is nothing.
+        ("[]", []),
+        ("[\n\n]\n", []),
+        ('[{"a":1', []),
+        ('{\n"a":1', []),
+    ],
+    ids=str,
+)
+def test_what_is_no_value_in_a_row_is_rejected_and_lines_stay_lines(file: Path, content: str, expected: list[str | None]) -> None:
+    assert [record.error for record in read(file, content)] == expected
 
 
 def test_half_a_last_line_is_left_until_it_is_complete(file: Path) -> None:
@@ -286,6 +459,7 @@ FORMS = {
     "many gzip members": b"".join(gzip.compress(line) for line in LINES),
     "zstd": zstd(b"".join(LINES)),
     "two zstd frames": zstd(b"".join(LINES[:11])) + zstd(b"".join(LINES[11:])),
+    "two bzip2 streams": bz2.compress(b"".join(LINES[:11])) + bz2.compress(b"".join(LINES[11:])),
 }
 
 
@@ -312,7 +486,10 @@ def test_damaged_compressed_file_is_named(file: Path) -> None:
     broken_block[10] |= 6  # a kind of block that there is not
     broken_zstd = bytearray(zstd(plain))
     broken_zstd[9] ^= 255
-    for content in (bytes(flipped), bytes(broken_block), bytes(broken_zstd), gzip.compress(plain) + b"garbage"):
+    broken_bzip2 = bytearray(bz2.compress(plain))
+    broken_bzip2[40] ^= 255
+    rests = (gzip.compress(plain) + b"garbage", bz2.compress(plain) + b"garbage")
+    for content in (bytes(flipped), bytes(broken_block), bytes(broken_zstd), bytes(broken_bzip2), *rests):
         with pytest.raises(LakehouseError, match=r"events\.jsonl: the compressed file is damaged"):
             read(file, content)
     for content in (bytes(broken_block), bytes(broken_zstd)):
@@ -329,7 +506,13 @@ def test_damaged_compressed_file_is_named(file: Path) -> None:
 def test_digest_of_text_is_that_of_the_plain_and_the_compressed_file(tmp_path: Path, size: int) -> None:
     text = random.Random(size).randbytes(size + 10)
     found = []
-    for name, packed in {"plain": text, "gz": gzip.compress(text), "zst": zstd(text), "exact": text[:size]}.items():
+    for name, packed in {
+        "plain": text,
+        "gz": gzip.compress(text),
+        "zst": zstd(text),
+        "bz2": bz2.compress(text, 1),
+        "exact": text[:size],
+    }.items():
         (tmp_path / name).write_bytes(packed)
         found.append(text_hash(tmp_path / name, size).hexdigest())
         assert text_hash(tmp_path / name, size + 11) is None

@@ -65,6 +65,7 @@ HOSTILE = [
         ({"EVENTS": "{folder}"}, "{folder}/damaged.jsonl.gz: the compressed file is damaged"),
         ({"EVENTS": "", "SYSTEM": "never_landed"}, "SYSTEM=never_landed: nothing has landed for it."),
         ({"SYSTEM": ""}, "A run needs a SYSTEM"),
+        ({"LAKEHOUSE_SCHEMA": "dev"}, "the schema of the profile is dev (LAKEHOUSE_SCHEMA): make run builds"),
         ({"REPLAY": "1", "EVENTS": "", "SYSTEM": ""}, "make replay takes what a system has landed"),
         ({"REPLAY": "1"}, "make replay takes what a system has landed"),
         ({"SYSTEM": "../x"}, "SYSTEM=../x: expected a name of lower-case letters"),
@@ -169,7 +170,9 @@ def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_mo
     assert "Error: a model is wrong" in said and failures == []
 
 
-def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(lakehouse: Lakehouse) -> None:
+def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a test of dbt."""
     later = updated(30, id=2, note="later")
     later["value"] = later["value"].replace('"op": "u"', '"op": "x"')
@@ -195,9 +198,13 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(lak
     try:
         connector.write_text(before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\""))
         replay = [lakehouse._run.Request("replayed", "", None, {})]
+        monkeypatch.setenv("REPLAY", "1")
         assert lakehouse._run._replay(lakehouse.spark, replay, print) == 0
         assert accounts() == {"merged": 2, "superseded": 3, "no rows": 2, "rejected": 0}
         assert lakehouse.rows("replayed.orders") == [{"id": 2, "note": "later"}]
+        for table in ("staging.stg_replayed__orders", "silver.replayed__orders"):  # neither was rebuilt
+            assert lakehouse.sql(f"select min_by(is_current_ancestor, made_current_at) from {table}.history") == [(True,)]
+        assert lakehouse.dbt("run", "--full-refresh", "--select", "replayed__orders").success  # it has read as many as there are
         check = ["test", "--select", "test_name:every_record_counted"]
         assert lakehouse.dbt(*check).success
         lakehouse.spark.sql("delete from monitoring.replayed__event_counts where kind = 'tombstone'")

@@ -59,7 +59,7 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
         ("plain.public.orders", 0, 0, '{"id": 1}', first[0]["value"], None, 1, None, None),
         ("plain.public.orders", 0, 1, '{"id": 1}', None, None, 1, None, None),
         ("plain.public.orders", 0, 2, None, None, "not_utf8", 1, None, None),
-        ("plain.public.orders", 0, 3, None, None, "not_utf8", 1, None, None),
+        ("plain.public.orders", 0, 3, None, None, "schema_registry", 1, None, None),
         ("plain.public.orders", 1, 0, '{"id": 2}', first[1]["value"], None, 1, None, None),
         ("plain.public.others", 0, 0, '{"id": 5}', first[2]["value"], None, 1, None, None),
         ("plain.public.others", 0, 1, "", odd["value"], None, 1, None, None),
@@ -74,7 +74,7 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
     ]
     assert lakehouse.rejected("plain") == [
         ("plain.public.orders/0/2", "not_utf8"),
-        ("plain.public.orders/0/3", "not_utf8"),
+        ("plain.public.orders/0/3", "schema_registry"),
         ("plain.public.others/0/1", "invalid_json"),
     ]
     counts = lakehouse.sql("select source_table, kind, sum(events) from monitoring.plain__event_counts group by all order by 1, 2")
