@@ -22,10 +22,11 @@ from typing import Any, TextIO
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError, ResourceError
-from scripts.history import history_models, write_history
+from scripts.history import write_history
 from scripts.kafka import Topics, add_connector, read_properties
 from scripts.loader import Landed, event_files, land_files, land_topics
 from scripts.observe import Bronze
+from scripts.own_models import OwnModels, is_scaffolded, own_files
 from scripts.scaffold import Declared, Scaffolded, check_system, declared_tables, digest_of_keys, scaffold
 from scripts.setup import kafka_jars
 from scripts.spark import (
@@ -50,6 +51,7 @@ DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 DEMO_HISTORY = {"shop": ["customers"]}
 PROGRESS_SECONDS = 5
 REASONS_SHOWN = 5  # of a table
+MANY_TABLES = 40  # of a system with more, only those are shown that have something new or rejected
 HEAD = (
     "source table",
     "relation",
@@ -61,6 +63,7 @@ HEAD = (
     "rejected",
     "live rows",
     "newest change",
+    "lag",
 )
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 DBT_OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
@@ -155,14 +158,15 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 class Built:
     """What was built last in this lakehouse: the text of every model, and of every system the newest batch, of which bronze table
-    it is, the newest batch that its counts had, and which of its topics are of tables that got no models.
+    it is, the newest batch that its counts had, and which of its topics are of tables that got no models; and what is known of
+    the models that people wrote (`OwnModels`).
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}}
+        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}, "own": {}}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
@@ -170,7 +174,22 @@ class Built:
             bronze = {str(system): str(identity) for system, identity in found["bronze"].items()}
             refused = {str(system): [str(topic) for topic in topics] for system, topics in found["refused"].items()}
             counted = {str(system): int(batch) for system, batch in found["counted"].items()}
-            self.state = {"models": models, "batches": batches, "bronze": bronze, "refused": refused, "counted": counted}
+            own = {
+                str(path): {
+                    "text": str(one["text"]),
+                    "reads": [str(name) for name in one["reads"]],
+                    "is_built": bool(one["is_built"]),
+                }
+                for path, one in found.get("own", {}).items()
+            }
+            self.state = {
+                "models": models,
+                "batches": batches,
+                "bronze": bronze,
+                "refused": refused,
+                "counted": counted,
+                "own": own,
+            }
 
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
@@ -234,8 +253,9 @@ def main() -> int:
             elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
                 raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
         dbt.join()
+        before = {request.system: int(Built().state["batches"].get(request.system, 0)) for request in todo}
         failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
-        _show(spark, [request.system for request in todo], say)
+        _show(spark, before, say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
         if every:
             return _go_on(spark, todo[0], every, bool(failed), say)
@@ -290,8 +310,8 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
     What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
     """
-    if failed := _refresh(spark, todo, say):
-        return failed
+    if number := _refresh(spark, todo, say):
+        return number
     chosen: dict[str, list[str]] = {"": [], "--full-refresh": []}
     for system in (request.system for request in todo):
         models = {path.stem for path in _model_files(system)}
@@ -304,17 +324,28 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         of_events = {one.relation for one in tables if one.routed and (None,) in found}
         for one in tables:
             if one.relation in of_events or (one.table.name,) in found:
-                replayed = [one.model(layer, system) for layer in ("staging", "silver")] + history_models(system, one)
-                chosen["--full-refresh" if one.relation in of_events else ""] += [name for name in replayed if name in models]
+                option = "--full-refresh" if one.relation in of_events else ""
+                chosen[option] += [one.model(layer, system) for layer in ("staging", "silver")]
         chosen["--full-refresh"] += [f"{system}__events"] if of_events else []
         chosen[""] += sorted(models & {f"{system}__event_counts"})
-    failed, systems = 0, [request.system for request in todo]
+    systems = [request.system for request in todo]
     with _building(say):
+        failed: list[str] = []
         for option, names in reversed(chosen.items()):
             if names:
                 say(f"Building {len(names)} models …")
                 failed += _dbt(["run", *option.split(), "--select", *_with_live_tables(spark, systems, names)], say, names)
-    return failed
+        built = Built()
+        own = OwnModels(own_files(PROJECT / "models", _shared()), built.state["own"], set(), built.state["batches"].keys())
+        if not failed and own.files:
+            manifest = _manifest()
+            own.choose(manifest, [*chosen[""], *chosen["--full-refresh"]], [])
+            if own.chosen:
+                say(f"Building {len(own.chosen)} models …")
+                failed += _dbt(["run", "--select", *sorted(own.chosen)], say, own.chosen, manifest)
+            built.state["own"] = own.state_after(failed)
+            built.save()
+    return len(failed)
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
@@ -404,8 +435,7 @@ def _scaffold(spark: SparkSession, request: Request, say: Any) -> Scaffolded:
 def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Any) -> int:
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
-    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
-    shared = _digest(*sorted(macros), PROJECT / "dbt_project.yml")
+    shared = _shared()
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
@@ -429,26 +459,39 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
             silver = declared.model("silver", system)
             is_dropped = silver in files and silver not in there
             if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
-                history = [name for name in history_models(system, declared) if name in files]
-                wanted.update(dict.fromkeys([declared.model("staging", system), silver, *history], False))
+                wanted.update({declared.model("staging", system): False, silver: False})
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted[f"{system}__event_counts"] = False
             if (PROJECT / "models" / "staging" / system / f"{system}__events.sql").exists():
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys([*done.rebuilt, *_keyed_otherwise(spark, system, edited)], True))
-    if not wanted:
+    own = OwnModels(own_files(PROJECT / "models", shared), built.state["own"], set(systems), {*systems, *built.state["batches"]})
+    if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
-    failed = 0
+    manifest = None
+    if own.files:
+        manifest = _manifest()
+        own.choose(manifest, wanted, [system for system, done in zip(systems, scaffolded, strict=True) if done.topics])
+        for path, missing in sorted(own.waiting.items()):
+            say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    failed: list[str] = []
     # What is built anew reads all that the events model has: what landed has to be in there already.
-    for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (wanted.keys() - rebuilt - events, [])):
+    for chosen, options in (
+        (events, []),
+        (rebuilt, ["--full-refresh"]),
+        ((wanted.keys() - rebuilt - events) | own.chosen.keys(), []),
+    ):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen)
-    if not failed:
+            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen, manifest)
+    if not wanted and not own.chosen:
+        say("Nothing new to build.")
+    built.state["own"] = own.state_after(failed)
+    if own.chosen.keys() >= set(failed):  # all tables are built; of the others those that failed are built with the next run
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
         built.state["models"] = others | texts
@@ -456,8 +499,8 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         built.state["counted"].update({system: _counted_up_to(spark, system) for system in systems})
         built.state["bronze"].update(bronze)
         built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
-        built.save()
-    return failed
+    built.save()
+    return len(failed)
 
 
 def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
@@ -499,7 +542,13 @@ def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list
 
 def _model_files(system: str) -> list[Path]:
     models = PROJECT / "models"
-    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql"))
+    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql") if is_scaffolded(path, models))
+
+
+def _shared() -> str:
+    """A digest of what every model depends on."""
+    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
+    return _digest(*sorted(macros), PROJECT / "dbt_project.yml")
 
 
 def _digest(*paths: Path) -> str:
@@ -544,25 +593,38 @@ class Progress:
         return f"  {len(self.built)} of {models} models built{tables}; now {', '.join(self.running)} …"
 
 
-def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
-    """Run dbt in this process and session, and say what failed and why. Returns the number of failed models.
-
-    Args:
-        models: those that it builds; it says now and then how far it is. Without them it does not.
-    """
+def _manifest() -> Any:
+    """What dbt knows of all models: parsed once, for all that the run asks of dbt."""
     from dbt.cli.main import dbtRunner
 
-    result = dbtRunner(callbacks=[Progress(models, say)] if models else []).invoke([*arguments, *DBT_OPTIONS])
+    return _result(dbtRunner().invoke(["parse", *DBT_OPTIONS]))
+
+
+def _result(result: Any) -> Any:
+    """What a command of dbt gave, or the reason why it could not begin."""
     if isinstance(result.exception, KeyboardInterrupt):
         raise result.exception
     if result.exception:
         if reason := _want(str(result.exception)):
             raise ResourceError(reason)
         raise LakehouseError(f"dbt: {result.exception}")
-    failed = 0
-    for node in result.result:
+    return result.result
+
+
+def _dbt(arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None) -> list[str]:
+    """Run dbt in this process and session, and say what failed and why. Returns the names of the models that failed.
+
+    Args:
+        models: those that it builds; it says now and then how far it is. Without them it does not.
+        manifest: what dbt has parsed, as `_manifest` gives it; without it dbt parses.
+    """
+    from dbt.cli.main import dbtRunner
+
+    callbacks: list[Any] = [Progress(models, say)] if models else []
+    failed = []
+    for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *DBT_OPTIONS])):
         if str(node.status) in ("error", "fail", "skipped"):
-            failed += 1
+            failed.append(node.node.name)
             if reason := _want(str(node.message)):
                 raise ResourceError(reason)
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
@@ -570,24 +632,31 @@ def _dbt(arguments: list[str], say: Any, models: Collection[str] = ()) -> int:
     return failed
 
 
-def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
-    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes."""
+def _show(spark: SparkSession, before: dict[str, int], say: Any) -> None:
+    """The table that ends a run: what each source table had and has; below it what was rejected, and other notes.
+
+    Args:
+        before: system → the newest batch that was built before the run.
+    """
+    merged_at = time.time()
     counted = set()
     if _has_schema(spark, "monitoring"):
         counted = {row.tableName for row in spark.sql("show tables in monitoring like '*__event_counts'").collect()}
     tables = {
         system: sorted(declared_tables(system, PROJECT / "models").values(), key=lambda table: table.relation)
-        for system in systems
+        for system in before
         if f"{system}__event_counts" in counted
     }
     tables = {system: of_system for system, of_system in tables.items() if of_system}
     if not tables:
         say("No tables yet.")
         return
-    counts, live = _counts(spark, list(tables)), _live_rows(spark, tables)
+    counts = _counts(spark, {system: before[system] for system in tables})
+    shown_tables = {system: _shown_tables(system, of_system, counts) for system, of_system in tables.items()}
+    live = _live_rows(spark, shown_tables)
     lines: list[tuple[str, ...]] = []
     notes: list[str] = []
-    for system, of_system in tables.items():
+    for system, of_system in shown_tables.items():
         for table in of_system:
             is_log = not table.table.keys
             relation = f"silver.{table.model('silver', system)}" if is_log else f"{system}.{table.relation}"
@@ -595,9 +664,15 @@ def _show(spark: SparkSession, systems: list[str], say: Any) -> None:
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
                 notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
-            *numbers, newest = _of_table(counts.get((system, table.table.name), []))
-            lines.append((shown(table.table.name), relation, *numbers, rows, newest))
-    say("\n" + "\n".join(_aligned([HEAD, *lines])))
+            of_table = counts.get((system, table.table.name), [])
+            *numbers, newest = _of_table(of_table)
+            lines.append((shown(table.table.name), relation, *numbers, rows, newest, _lag(of_table, merged_at)))
+    if lines:
+        has_lag = any(line[-1] != "-" for line in lines)
+        say("\n" + "\n".join(_aligned([line if has_lag else line[:-1] for line in [HEAD, *lines]])))
+    for system, of_system in tables.items():
+        if unshown := len(of_system) - len(shown_tables[system]):
+            say(f"{system}: {unshown} of {len(of_system)} tables have nothing new and no rejected record; they are not shown.")
     if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
     unusable = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
@@ -627,22 +702,52 @@ def _without_tables(spark: SparkSession, system: str) -> str:
     )
 
 
-def _counts(spark: SparkSession, systems: list[str]) -> dict[tuple[str, str | None], list[Any]]:
-    """System and table → how many records of each kind, operation and reason to reject have landed."""
+def _counts(spark: SparkSession, before: dict[str, int]) -> dict[tuple[str, str | None], list[Any]]:
+    """System and table → how many records of each kind, operation and reason to reject have landed, up to a batch and above it."""
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
-    queries = [f"select '{system}' as system, {columns} from monitoring.`{system}__event_counts`" for system in systems]
+    queries = [
+        f"select '{system}' as system, {columns}, batch > {batch} as is_new from monitoring.`{system}__event_counts`"
+        for system, batch in before.items()
+    ]
     found: dict[tuple[str, str | None], list[Any]] = {}
     for row in spark.sql(
         f"""
-        select system, source_table, kind, op, reject_reason, sum(events) as events,
-            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest
+        select system, source_table, kind, op, reject_reason, is_new, sum(events) as events,
+            date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest,
+            unix_timestamp(max(newest_change_at)) as newest_second
         from ({" union all ".join(queries)}) as counts
-        group by system, source_table, kind, op, reject_reason
+        group by system, source_table, kind, op, reject_reason, is_new
         order by system, source_table nulls last
         """
     ).collect():
         found.setdefault((row.system, row.source_table), []).append(row)
     return found
+
+
+def _shown_tables(system: str, tables: list[Declared], counts: dict[tuple[str, str | None], list[Any]]) -> list[Declared]:
+    """The tables that the run shows: all, or of many those that have new records or rejected ones."""
+    if len(tables) <= MANY_TABLES:
+        return tables
+    told = {
+        table for (of, table), rows in counts.items() if of == system and any(row.is_new or row.kind == "rejected" for row in rows)
+    }
+    return [table for table in tables if table.table.name in told]
+
+
+def _lag(rows: list[Any], now: float) -> str:
+    """How long ago the source committed the newest of a table's new changes; `-` of a table without any."""
+    seconds = [row.newest_second for row in rows if row.is_new and row.kind in ("change", "truncate") and row.newest_second]
+    return _duration(now - max(seconds)) if seconds else "-"
+
+
+def _duration(seconds: float) -> str:
+    """In the greatest unit of which there are two: `90 s`, `36 h`. Below nothing, where the clock of the source is ahead."""
+    if seconds < 0:
+        return "< 0 s"
+    for unit, of in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * of:
+            return f"{seconds // of:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _sum(rows: list[Any], kind: str, *ops: str) -> int:

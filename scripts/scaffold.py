@@ -45,7 +45,7 @@ from scripts.written_yaml import LOADER, dump, updated
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
-SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions"}
+SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions", "lag"}
 # Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
 NOT_IN_SCHEMA_BLOCKS = {
     "int64": ("uint64",),
@@ -58,7 +58,7 @@ OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 WITHOUT_ENVELOPE = "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
-RESERVED_SYSTEMS = {"bronze", "staging", "silver", "monitoring", "lakehouse", "system", "default"}
+RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakehouse", "system", "default"}
 
 
 @dataclass
@@ -1325,6 +1325,23 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "landed_events": "Number of its events that have landed.",
         },
     ),
+    "lag": (
+        "How late the tables of system `{}` are: the way of the newest change of each, and how long it took.",
+        {
+            "source_table": "The table's name in the source.",
+            "changed_at": "When the source committed the change, in UTC; NULL for a table without changes.",
+            "connector_at": "When the connector read it (`ts_ms` of the event); NULL if the event does not say it.",
+            "kafka_at": "Timestamp of the Kafka record; NULL for a bare value.",
+            "landed_at": "When the change landed in bronze; NULL if bronze does not hold it any more.",
+            "merged_at": "When the change was merged; NULL before, and if the snapshot of that merge has expired.",
+            "source_to_connector": "Seconds from the commit to the connector.",
+            "connector_to_kafka": "Seconds from the connector to Kafka.",
+            "kafka_to_landing": "Seconds from Kafka to bronze.",
+            "landing_to_merge": "Seconds from bronze to the table.",
+            "lag": "Seconds from the commit to the table. Below 0, the clock of the source is ahead.",
+            "batch": "Number of the bronze batch that landed the change.",
+        },
+    ),
 }
 
 
@@ -1346,7 +1363,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
     routed = [declared.table for declared in known.values() if declared.routed]
     events = f"    routed = ref('{system}__events'),\n" if routed else ""
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
-    ddl, transactions = f"{system}__ddl_history", f"{system}__transactions"
+    ddl, transactions, lag = (f"{system}__{name}" for name in ("ddl_history", "transactions", "lag"))
     records = "{{{{ {macro}(events = source('bronze', '{system}')) }}}}\n"
     source = {
         "version": 2,
@@ -1358,6 +1375,8 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
                     {
                         "name": system,
                         "description": f"All records of system `{system}`, of all its topics.",
+                        # `dbt source freshness` warns if nothing has landed for a day. The file is a person's from then on.
+                        "config": {"loaded_at_field": "landed_at", "freshness": {"warn_after": {"count": 1, "period": "day"}}},
                         "columns": _described(_bronze_columns()),
                     }
                 ],
@@ -1383,6 +1402,7 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
         ),
         f"monitoring/{system}/{ddl}.sql": records.format(macro="debezium_ddl_history", system=system),
         f"monitoring/{system}/{transactions}.sql": records.format(macro="debezium_transactions", system=system),
+        f"monitoring/{system}/{lag}.sql": call.format(macro="debezium_lag", system=system, tables=tables, further=""),
         f"monitoring/{system}/{system}__monitoring.yml": dump(properties),
     }
     events = f"staging/{system}/{system}__events"

@@ -148,7 +148,7 @@ class Macros:
         def noted(name: str) -> Callable[..., str]:
             return lambda **arguments: calls.append((name, arguments)) or ""  # type: ignore[func-returns-value]
 
-        names = "changes latest log live history as_of events event_counts rejected_events ddl_history transactions"
+        names = "changes latest log live history as_of events event_counts rejected_events ddl_history transactions lag"
         macros = {f"debezium_{name}": noted(f"debezium_{name}") for name in names.split()}
         self._environment.from_string(text).render({"config": Config(), **macros, **given})
         (call,) = calls

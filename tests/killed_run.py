@@ -120,7 +120,7 @@ def obey(do: str, arguments: list[str]) -> Any:
         return loader.land_files(spark, os.environ["SYSTEM"], loader.event_files(os.environ["EVENTS"])).records
     if do == "dbt":
         said: list[str] = []
-        return run._dbt(arguments, said.append), said
+        return len(run._dbt(arguments, said.append)), said
     return [[row.asDict(recursive=True) for row in spark.sql(query).collect()] for query in arguments]
 
 

@@ -183,9 +183,9 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
 
     built: list[str] = []
 
-    def dbt(arguments: list[str], *_: Any) -> int:
+    def dbt(arguments: list[str], *_: Any) -> list[str]:
         built.extend(arguments)
-        return 0
+        return []
 
     monkeypatch.setattr(lakehouse._run, "_dbt", dbt)
     lakehouse._run._replay(lakehouse.spark, [lakehouse._run.Request("replayed_all", "", None, {})], print)

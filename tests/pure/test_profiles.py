@@ -134,8 +134,8 @@ def test_no_secret_becomes_a_setting(target: str, settings: Settings) -> None:
 
 
 def test_every_variable_of_the_profile_is_explained() -> None:
-    names = ("clusters.md", "configuration.md", "dbt-project.md")
-    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in names)
+    texts = ("clusters.md", "configuration.md", "dbt-project.md")
+    pages = "".join((REPOSITORY / "docs" / page).read_text("utf-8") for page in texts)
     text = PROFILE.read_text("utf-8")
     read = READ.findall(text)
 

@@ -232,3 +232,23 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
         "  3 for other reasons",
         "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table is null",
     ]
+
+
+def test_a_run_shows_the_lag_of_what_changed_and_of_many_tables_only_some(project: Path) -> None:
+    from scripts.run import MANY_TABLES, _duration, _lag, _shown_tables
+
+    assert [_duration(seconds) for seconds in (-3, 0, 119, 120, 7199, 7200, 2 * 86400 - 1, 9e5)] == (
+        ["< 0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "10 d"]
+    )
+
+    def row(kind: str, is_new: bool, second: int | None = None) -> SimpleNamespace:
+        return SimpleNamespace(kind=kind, is_new=is_new, newest_second=second)
+
+    old, late = row("change", False, 900), row("truncate", True, 500)
+    assert _lag([old, row("change", True, 400), late, row("rejected", True, 990)], 1000.7) == "8 min"
+    assert _lag([old], 1000) == _lag([row("tombstone", True)], 1000) == _lag([], 1000) == "-"
+
+    tables = [SimpleNamespace(table=SimpleNamespace(name=f"t{number}")) for number in range(MANY_TABLES + 1)]
+    counts = {("s", "t1"): [old, late], ("s", "t2"): [old], ("s", "t3"): [row("rejected", False)], ("other", "t4"): [late]}
+    assert _shown_tables("s", tables[1:], counts) == tables[1:]  # type: ignore[arg-type]
+    assert _shown_tables("s", tables, counts) == [tables[1], tables[3]]  # type: ignore[arg-type]

@@ -244,7 +244,7 @@ def test_a_long_build_tells_how_far_it_is(lakehouse: Lakehouse, monkeypatch: pyt
     monkeypatch.setattr("scripts.run.PROGRESS_SECONDS", 0)
     lakehouse.run("progress", [created(10, id=1)])
     told = [line for line in lakehouse.said if " models built" in line]
-    assert len(told) == 7 and told[0].startswith("  0 of 7 models built, 0 of 1 tables; now ")
+    assert len(told) == 8 and told[0].startswith("  0 of 8 models built, 0 of 1 tables; now ")
     assert all("progress__" in line.split("; now ")[1] for line in told)
     assert [line for line in told if "live_progress__orders" in line and ", 1 of 1 tables" in line]
 
