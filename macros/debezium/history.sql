@@ -32,7 +32,7 @@ from (
 ) as compared
 lateral view inline(filter(
     array(struct(_cdc_known as _cdc_row, false as _cdc_is_new), struct(_cdc_row, true as _cdc_is_new)), c -> c._cdc_row is not null
-)) as changed
+)) changed
     {%- endif %}
 {%- endmacro %}
 
