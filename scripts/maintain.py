@@ -53,16 +53,12 @@ def all_tables(spark: SparkSession) -> list[str]:
 
 def of_system(tables: list[str], system: str) -> list[str]:
     """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories, counts."""
-    names = {table: table.strip("`").split("`.`") for table in tables}
-    systems = [name for schema, name in names.values() if schema == "bronze" and "__" not in name]
+    parts = {table: table.strip("`").split("`.`") for table in tables}
+    found = {t: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema for t, (schema, name) in parts.items()}
+    systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
     if system and system not in systems:
         raise LakehouseError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
-    wanted = [system] if system else systems
-    found = {
-        table: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
-        for table, (schema, name) in names.items()
-    }
-    return [table for table, of in found.items() if of in wanted]
+    return [table for table, of in found.items() if of == system or not system and of in systems]
 
 
 def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
