@@ -12,10 +12,10 @@ LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm model
 # The others would take two thirds of the time. What sqlfluff cannot parse it always tells. Marts are SQL, and linted by all rules.
 LINT_RULES := CV10,JJ01,LT02,LT05,LT12,LT13
 export DBT_PROFILES_DIR := $(CURDIR)/profiles
-export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY
+export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY SNAPSHOT_DAYS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay up down sql docs check test lint mutate soak bench sbom audit clean
+.PHONY: help setup run replay maintain up down sql docs check test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -26,6 +26,7 @@ help:  ## this list
 	@echo "         HISTORY='<table> …'                              keep the versions of the rows of these tables, too"
 	@echo "make setup                                  only the environment, which every command creates where it is missing"
 	@echo "make replay SYSTEM=<name>                   read its rejected records again, after a fix"
+	@echo "make maintain [SYSTEM=<name>]               compact small files, expire old snapshots, remove orphan files"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
@@ -60,6 +61,9 @@ run: $(VENV)/ready  ## land events, build tables, show the result
 
 replay: $(VENV)/ready  ## read rejected records again, after a fix
 	@REPLAY=1 $(BIN)/python -m scripts.run
+
+maintain: $(VENV)/ready  ## compact, expire, clean up
+	@$(BIN)/python -m scripts.maintain
 
 up: $(VENV)/ready  ## a resident Spark Connect server, which the other commands then use
 	@$(BIN)/python -m scripts.server up

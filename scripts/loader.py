@@ -54,7 +54,10 @@ BRONZE_COLUMNS = """
     error string comment 'Why it is no record; null for a record',
     raw binary comment 'What is no record: the bytes of the line, or key and value in base64 where they came from Kafka'
 """
+# Each commit writes all of a table's metadata anew; Iceberg would keep a hundred of these files in mind, and delete none.
+METADATA_PROPERTIES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "10"}
 BRONZE_PROPERTIES = {
+    **METADATA_PROPERTIES,
     "format-version": "3",
     # Events are up to forty times as large when they are read as in their files. For Iceberg small files share a task, up to
     # 16 MB: where each counts for more than half of that, all cores read what landed at once.
@@ -435,11 +438,14 @@ def create_bronze(spark: SparkSession, system: str) -> None:
         if spark.catalog.tableExists(table) and spark.catalog.tableExists(ledger):
             return
         spark.sql("create namespace if not exists bronze")
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in BRONZE_PROPERTIES.items())
+        properties, of_ledger = (
+            ", ".join(f"'{name}' = '{value}'" for name, value in given.items())
+            for given in (BRONZE_PROPERTIES, METADATA_PROPERTIES)
+        )
         spark.sql(f"create table if not exists {table} ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties}, {_new_id()})")
         if _table_state(spark, table)[1:] == (0, 0):  # without the ledger nothing tells whether numbers were given before
             spark.sql(f"alter table {table} set tblproperties ({_new_id()})")
-        spark.sql(f"create table if not exists {ledger} ({LEDGER_COLUMNS}) using iceberg")
+        spark.sql(f"create table if not exists {ledger} ({LEDGER_COLUMNS}) using iceberg tblproperties ({of_ledger})")
 
 
 def _new_id() -> str:

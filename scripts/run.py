@@ -270,23 +270,27 @@ def main() -> int:
                 raise LakehouseError(told)
         _next_steps(todo, say)
         return 0
-    except LakehouseError as error:
-        say(f"\nError: {error}", sys.stderr)
-        return 1
     except KeyboardInterrupt:
         say("\nStopped. What has landed stays; the next run goes on after it.")
         return 130
-    except Exception as error:  # a bug or a broken machine: one line here, the rest in the log
-        if reason := _want(str(error)):
-            say(f"\nError: {reason}", sys.stderr)
-            return 1
+    except Exception as error:
+        return end_with(error)
+
+
+def end_with(error: Exception) -> int:
+    """Say why a command ends, and return its exit status. A bug or a broken machine gets one line here, the rest is in the log."""
+    if isinstance(error, LakehouseError):
+        say(f"\nError: {error}", sys.stderr)
+    elif reason := _want(str(error)):
+        say(f"\nError: {reason}", sys.stderr)
+    else:
         with log_file().open("a", encoding="utf-8") as log:
-            log.write(traceback.format_exc())
+            log.write("".join(traceback.format_exception(error)))
         lines = str(error).splitlines() or [type(error).__name__]
         told = lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
         say(f"\nError: {told}", sys.stderr)
         say(f"The full message is in {log_file()}.", sys.stderr)
-        return 1
+    return 1
 
 
 def _building(say: Any) -> AbstractContextManager[None]:

@@ -1,0 +1,192 @@
+"""`make maintain`: compacts small files, expires old snapshots and removes orphan files, for all tables of a system.
+
+What a table has merged, or bronze has landed, is a property of the snapshot that did it: its mark (macros/debezium/merged.sql,
+`_table_state` in scripts/loader.py). The snapshot of a compaction has none; the newest mark is then looked up among its parents.
+So expiry keeps the snapshot with the newest mark, and all after it. No step changes a row, and each finds what is left to do by
+looking at the table: stopped anywhere, the next call goes on.
+
+Sources: Iceberg's pages "Maintenance" and "Spark procedures". `rewrite_position_delete_files` is not called, as it leaves deletion
+vectors as they are; `rewrite_data_files` removes them with the rows that they delete.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from scripts.errors import LakehouseError
+from scripts.loader import METADATA_PROPERTIES
+from scripts.run import end_with, say
+from scripts.spark import locked, session
+
+LAYERS = ("bronze", "staging", "silver", "history", "monitoring")
+SNAPSHOT_DAYS = 5
+ORPHAN_HOURS = 25  # Iceberg refuses less than 24: younger files may belong to a commit that is not done
+SMALL_FILES = 5  # of a partition
+MANIFESTS, MANIFEST_BYTES = 20, 4 << 20  # Iceberg writes up to 8 MiB into one
+# Only files below `min` are small, and none is too large: a row is rewritten a few times, however much its table grows.
+SIZES = {"min-file-size-bytes": 32 << 20, "target-file-size-bytes": 128 << 20, "max-file-size-bytes": 1 << 30}
+# A model reads few of bronze's topics, so these are not mixed. Values are up to forty times as large in memory: groups are small.
+SIZES_OF_BRONZE = {"min-file-size-bytes": 8 << 20, "target-file-size-bytes": 16 << 20, "max-file-group-size-bytes": 256 << 20}
+SORTED = "strategy => 'sort', sort_order => 'topic ASC NULLS FIRST, batch ASC NULLS FIRST'"
+# A landing without records leaves its number to the next one.
+SNAPSHOTS = """
+    select snapshot_id, parent_id, unix_millis(committed_at) as at, name as ref, int(summary['total-data-files']) as files,
+        int(summary['total-delete-files']) as deletes,
+        exists(map_keys(summary), key -> startswith(key, 'cdc-batch-'))
+            or summary['cdc-batch'] is not null and summary['added-records'] is not null as is_marked
+    from {0}.snapshots left join (select name, snapshot_id from {0}.refs) using (snapshot_id)
+    order by committed_at
+"""
+
+
+def all_tables(spark: SparkSession) -> list[str]:
+    """All tables of the lakehouse as `schema`.`name`, without views."""
+    schemas = sorted(row.namespace for row in spark.sql("show namespaces").collect())
+    rows = [row for schema in schemas for row in spark.sql(f"show tables in `{schema}`").collect()]
+    return [f"`{row.namespace}`.`{row.tableName}`" for row in rows]
+
+
+def of_system(tables: list[str], system: str) -> list[str]:
+    """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories, counts."""
+    parts = {table: table.strip("`").split("`.`") for table in tables}
+    found = {t: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema for t, (schema, name) in parts.items()}
+    systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
+    if system and system not in systems:
+        raise LakehouseError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
+    return [table for table, of in found.items() if of == system or not system and of in systems]
+
+
+def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
+    """The tables whose orphan files may be removed. In other folders `remove_orphan_files` would remove files of tables: in one
+    that is not absolute, and in one of two tables, because one was renamed and the other one has its old name."""
+    rows = [(table, row) for table in tables for row in spark.sql(f"describe extended {table}").collect()]
+    folders = {table: row.data_type.rstrip("/") + "/" for table, row in rows if row.col_name == "Location"}
+    shared = Counter(above for above in folders.values() for below in folders.values() if below.startswith(above))
+    return {table for table, folder in folders.items() if shared[folder] == 1 and (folder[0] == "/" or ":/" in folder)}
+
+
+def expired(snapshots: list[Any], before: int) -> list[int]:
+    """The rows of SNAPSHOTS that may go: the next one replaced them before a time (milliseconds), and they lead to no mark."""
+    by_id = {one.snapshot_id: one for one in snapshots}
+    replaced_at = {one.snapshot_id: one.at for one in snapshots} | {one.parent_id: one.at for one in snapshots}
+    kept = {one.snapshot_id for one in snapshots if one.ref}
+    kept.update([one.snapshot_id for one in snapshots if one.is_marked][-1:])  # also tells that bronze was rolled back
+    since_mark, at = set(), next((one for one in snapshots if one.ref == "main"), None)
+    while at and not at.is_marked:
+        since_mark.add(at.snapshot_id)
+        at = by_id.get(at.parent_id)
+    kept |= since_mark | {at.snapshot_id} if at else set()
+    return [name for name in by_id if replaced_at[name] <= before and name not in kept]
+
+
+@dataclass
+class Maintenance:
+    """What is done to one table, and what was done so far: the names of `told` and how many."""
+
+    spark: SparkSession
+    table: str
+    with_orphans: bool = True
+    snapshot_days: int = SNAPSHOT_DAYS
+    done: Counter[str] = field(default_factory=Counter)
+
+    def sql(self, statement: str) -> list[Any]:
+        """Every statement goes through here."""
+        return list(self.spark.sql(statement).collect())
+
+    def _call(self, procedure: str, *arguments: str) -> list[Any]:
+        return self.sql(f"call system.{procedure}(" + ", ".join([f"table => '{self.table}'", *arguments]) + ")")
+
+    def run(self) -> None:
+        """Do what there is to do. A step that changes nothing commits nothing."""
+        stored = {row.key for row in self.sql(f"show tblproperties {self.table}")}
+        if missing := [f"'{name}' = '{value}'" for name, value in METADATA_PROPERTIES.items() if name not in stored]:
+            self.sql(f"alter table {self.table} set tblproperties ({', '.join(missing)})")  # a table of an older version
+            self.done["properties"] += 1
+        self._compact()
+        self._rewrite_manifests()
+        self._expire()
+        if self.with_orphans:
+            older = time.strftime("older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", time.gmtime(time.time() - ORPHAN_HOURS * 3600))
+            self.done["orphans"] += len(self._call("remove_orphan_files", older, "prefix_listing => true"))
+
+    def _compact(self) -> None:
+        head = next((one for one in self.sql(SNAPSHOTS.format(self.table)) if one.ref == "main"), None)
+        if not head or ((head.files or 0) < SMALL_FILES and not head.deletes):
+            return
+        is_bronze = self.table.startswith("`bronze`") and "__" not in self.table
+        options = SIZES | (SIZES_OF_BRONZE if is_bronze else {}) | {"min-input-files": SMALL_FILES}
+        texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
+        files, written, _, _, deletes = self._call("rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})")[0]
+        self.done.update(files=files, written=written, deletes=deletes)
+
+    def _rewrite_manifests(self) -> None:  # those that name only removed files do not count: the next commit leaves them out
+        named = "added_data_files_count + existing_data_files_count + added_delete_files_count + existing_delete_files_count"
+        found = self.sql(f"select count(*) as n, avg(length) as bytes from {self.table}.manifests where {named} > 0")[0]
+        if found.n >= MANIFESTS and found.bytes < MANIFEST_BYTES:
+            self.done["manifests"] += self._call("rewrite_manifests")[0].rewritten_manifests_count
+
+    def _expire(self) -> None:
+        before = int((time.time() - self.snapshot_days * 86_400) * 1000)
+        if ids := expired(self.sql(SNAPSHOTS.format(self.table)), before):
+            older = "older_than => timestamp '1970-01-02'"  # without it, also all that are older than five days
+            self._call("expire_snapshots", older, f"snapshot_ids => array({', '.join(map(str, ids))})")
+            self.done["snapshots"] += len(ids)
+
+
+def told(done: Counter[str]) -> str:
+    """What was done, in words; empty if nothing was."""
+    deletes = f" and {done['deletes']:,} delete files" if done["deletes"] else ""
+    parts = {
+        "files": f"{done['files']:,} files{deletes} became {done['written']:,}",
+        "manifests": f"{done['manifests']:,} manifests rewritten",
+        "snapshots": f"{done['snapshots']:,} snapshots expired",
+        "orphans": f"{done['orphans']:,} orphan files removed",
+        "properties": "old metadata files go from now on",
+    }
+    return ", ".join(text for name, text in parts.items() if done[name])
+
+
+def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any) -> None:
+    """Maintain the tables of a system, of all if it is empty, and say what was done. No run builds meanwhile; landing goes on."""
+    there = all_tables(spark)
+    chosen, own = of_system(there, system), own_folders(spark, there)
+    total, changed = Counter[str](), 0
+    for table in chosen:
+        one = Maintenance(spark, table, table in own, snapshot_days)
+        note = "" if table in own else "orphan files stay, because its folder is not absolute or not its own"
+        with locked("build.lock", lambda: say("A run is building in this lakehouse; waiting for it …")):
+            try:
+                one.run()
+            except Exception as error:
+                if not any(conflict in str(error) for conflict in ("ValidationException", "CommitFailedException")):
+                    say(f"{table.replace('`', '')}: failed")
+                    raise
+                note = "another program changed the table, so the rest is left to the next make maintain"
+        if text := ", ".join(filter(None, (told(one.done), note))):
+            say(f"{table.replace('`', '')}: {text}")
+        changed, total = changed + any(one.done.values()), total + one.done
+    say(f"{changed} of {len(chosen)} tables changed" + (f": {told(total)}" if changed else "."))
+
+
+def main() -> int:
+    """Maintain what SYSTEM names, and return the exit status."""
+    days = os.environ.get("SNAPSHOT_DAYS") or str(SNAPSHOT_DAYS)
+    try:
+        if not (days.isascii() and days.isdigit()):
+            raise LakehouseError(f"SNAPSHOT_DAYS={days}: expected a number of days, 0 or more.")
+        maintain(session(), os.environ.get("SYSTEM", ""), int(days), say)
+        return 0
+    except KeyboardInterrupt:
+        say("\nStopped. The next make maintain goes on.")
+        return 130
+    except Exception as error:
+        return end_with(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
