@@ -92,43 +92,6 @@
 {%- endmacro %}
 
 
-{#-
-    The rows of new batches replace what there is of these, which is nothing unless two runs counted them at once. Where tables
-    came or changed, older batches are counted too: rows are merged, and those of a table that was built anew replace all that it had.
--#}
-{% macro _merge_counts(bounds) -%}
-    {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}
-        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
-    {%- else -%}
-        {%- do _store_with_next_commit(bounds) -%}
-        {%- call statement('main') -%}
-            {%- if not bounds.rebuilt and not bounds.is_behind %}
-            insert into {{ this }} replace where batch > {{ bounds.above }}
-            {{ sql }}
-            {%- else %}
-            merge into {{ this }} as stored
-            using ({{ sql }}) as counted
-            on {% for name in ('source_table', 'batch', 'kind', 'op', 'reject_reason') -%}
-                stored.{{ name }} <=> counted.{{ name }}{{ ' and ' if not loop.last }}
-            {%- endfor %}
-            when matched and stored.events <> counted.events then update set *
-            when not matched then insert *
-            {%- if bounds.rebuilt %}
-            when not matched by source and stored.source_table in ({{ _literals(bounds.rebuilt) }}) then delete
-            {%- endif %}
-            {%- if bounds.is_behind %}
-            when not matched by source and stored.source_table is null then delete
-            {%- endif %}
-            {%- endif %}
-        {%- endcall -%}
-        {%- do _store_with_next_commit(none) -%}
-        {%- if bounds.is_behind -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = " ~ literal(tojson(bounds.declarations)) ~ ")") -%}
-        {%- endif -%}
-    {%- endif -%}
-{%- endmacro %}
-
-
 {#- By what a table is declared, as properties. -#}
 {% macro _declaration_properties(bounds) -%}
     'cdc.declaration' = {{ literal(bounds.declaration) }}, 'cdc.declared' = {{ literal(bounds.get('declared', '')) }},
@@ -182,47 +145,6 @@
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
-{%- endmacro %}
-
-
-{#- Versions that are known from now on. -#}
-{% macro _with_knowledge(versions, bounds) -%}
-select
-    *,
-    _cdc_end_position is null as _cdc_is_current,
-    cast({{ bounds.up_to }} as bigint) as _cdc_known_from,
-    cast(null as bigint) as _cdc_known_to,
-    cast({{ _literal_or_null(bounds.known_at) }} as timestamp) as _cdc_known_from_at,
-    cast(null as timestamp) as _cdc_known_to_at
-from ({{ versions }}) as versions
-{%- endmacro %}
-
-
-{#- Versions that are not true any more get an end of knowledge, new ones begin; a key's version is known by its first position. -#}
-{% macro _write_history(bounds) -%}
-    {%- if not bounds.has_new -%}
-        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
-    {%- else -%}
-        {%- do _store_with_next_commit(bounds) -%}
-        {%- call statement('main') -%}
-            merge into {{ this }} as stored
-            using ({{ _with_knowledge(sql, bounds) }}) as incoming
-            on
-                not incoming._cdc_is_new
-                and stored._cdc_known_to is null
-                and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
-                stored._cdc_position = incoming._cdc_position
-            when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
-            when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
-                values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
-        {%- endcall -%}
-        {%- do _store_with_next_commit(none) -%}
-    {%- endif -%}
-{%- endmacro %}
-
-
-{% macro _history_columns(bounds) -%}
-    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
 {%- endmacro %}
 
 
