@@ -136,7 +136,7 @@ select
     batch as _cdc_batch,
     landed_at as _cdc_landed_at,
     cast({{ append }} as bigint) as _cdc_append,
-    current_timestamp() as _cdc_appended_at,
+    {{ 'current_timestamp()' if append else 'cast(null as timestamp)' }} as _cdc_appended_at,
     {{ "concat(" if has_two_halves }}{{ _record_id('judged') }}
     {{- ", if(_half = 'out', '#before', ''))" if has_two_halves }} as _cdc_event_id,
     if({{ _has_coordinates() }}, xxhash64(topic, partition), xxhash64(file)) as _cdc_place_hash,
