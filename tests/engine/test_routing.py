@@ -190,8 +190,8 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
     monkeypatch.setattr(lakehouse._run, "_dbt", dbt)
     lakehouse._run._replay(lakehouse.spark, [lakehouse._run.Request("replayed_all", "", None, {})], print)
     tables = [name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")]
-    own_models = ["replayed_all__event_counts", "replayed_all__events"]
-    assert sorted(built) == sorted(["run", "--full-refresh", "--select", *tables, *own_models])
+    rebuilt = ["run", "--full-refresh", "--select", *tables, "replayed_all__events"]
+    assert sorted(built) == sorted([*rebuilt, "run", "--select", "replayed_all__event_counts"])
 
 
 def test_tables_of_any_name_are_told_apart(lakehouse: Lakehouse) -> None:
@@ -304,7 +304,7 @@ def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: 
     system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')
     tables = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), beat])
     lakehouse.run(system, [*tables, {**beat, "topic": "beats"}])
-    for line in ('{"op":\n', '{"op"\n'):
+    for line in ('{"op":}\n', '{"op"}\n'):
         path.write_text(line)
         lakehouse.run(system, path)
     counts = [(None, "heartbeat", None, 2), (None, "rejected", "invalid_json", 2), ("public.lines", "change", None, 1)]
