@@ -21,7 +21,9 @@ from scripts.run import main as make_run
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, record_class_archive, session
 
 LAKEHOUSE = "target/check"
-OF_RUN = ("EVENTS", "SYSTEM", "CONNECTOR", "KEYS", "SERVERS", "KAFKA", "TOPICS", "KAFKA_CONFIG", "EVERY", "REPLAY")
+# As `make lint` has it. A fork need not have a model of each folder that dbt_project.yml configures.
+WARNINGS_FAIL = ("--warn-error-options", '{"error": "all", "silence": ["UnusedResourceConfigPath"]}')
+OF_RUN = ("EVENTS", "SYSTEM", "CONNECTOR", "KEYS", "SERVERS", "HISTORY", "KAFKA", "TOPICS", "KAFKA_CONFIG", "EVERY", "REPLAY")
 
 
 class _Copy(io.StringIO):
@@ -115,7 +117,7 @@ def main() -> int:
         return 1
     problems = lint(models)
     print("Parsing …", flush=True)
-    if wrong := dbt("parse", "--no-partial-parse", "--warn-error"):
+    if wrong := dbt("parse", "--no-partial-parse", *WARNINGS_FAIL):
         problems += wrong
     else:
         shutil.rmtree(lakehouse_dir(), ignore_errors=True)

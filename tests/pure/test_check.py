@@ -65,7 +65,11 @@ def test_a_check_reports_what_fails_and_which_models_the_events_would_change(
 
     changed = "Error: models/silver.sql is not what make run writes for these events, and was written. Look at it, and commit it\n"
     assert told() == (1, changed)
-    parse, seed, test = ("parse", "--no-partial-parse", "--warn-error"), ("seed",), ("test", "--exclude", "source:bronze.other+")
+    parse, seed, test = (
+        ("parse", "--no-partial-parse", *check.WARNINGS_FAIL),
+        ("seed",),
+        ("test", "--exclude", "source:bronze.other+"),
+    )
     assert calls == [parse, seed, ("run", "events/mine", "mine"), test]
     assert not (tmp_path / "target" / "check").exists() and (tmp_path / "not this one" / "old").exists()
     assert told() == (0, "")
