@@ -741,7 +741,7 @@ def _lag(rows: list[Any], now: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """In the greatest unit of which there are two: `90 s`, `36 h`. Below nothing, where the clock of the source is ahead."""
+    """In the greatest unit that fits twice: `90 s`, `36 h`. `< 0 s` if the clock of the source is ahead."""
     if seconds < 0:
         return "< 0 s"
     for unit, of in (("d", 86400), ("h", 3600), ("min", 60)):

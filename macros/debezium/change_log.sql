@@ -1,12 +1,12 @@
 {#-
-    Appending to a change log, and reading it (docs/decisions/0010). `debezium_changes` gives the rows. An events model, which other change logs
-    read, grows in the same way.
+    Appending to a change log, and reading it (docs/decisions/0010). `debezium_changes` gives the rows. An events model,
+    which other change logs read, grows in the same way.
 -#}
 
 
 {#-
-    The condition of the records that the change log of this model lacks, and the number of this append; all records outside of a run.
-    `declared`: the arguments of `debezium_changes`.
+    The condition of the records that the change log of this model lacks, and the number of this append; all records
+    outside of a run. `declared`: the arguments of `debezium_changes`.
 -#}
 {% macro _new_records_of_log(declared) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
@@ -29,18 +29,23 @@
 {%- endmacro %}
 
 
-{#- The condition of the records that this change log has rejected; empty if there are none. `make replay` types them again. -#}
+{#-
+    The condition of the records that this change log has rejected; empty if there are none. `make replay` types them
+    again.
+-#}
 {% macro _rejected_records(bounds) -%}
-    {%- set batches = run_query('select distinct _cdc_batch from ' ~ this ~ ' where _cdc_reject_reason is not null').columns[0].values() -%}
+    {%- set rejected = this ~ ' where _cdc_reject_reason is not null' -%}
+    {%- set batches = run_query('select distinct _cdc_batch from ' ~ rejected).columns[0].values() -%}
     {%- if not batches -%} {{ return('') }} {%- endif -%}
-    {%- set ids = "select replace(_cdc_event_id, '#before', '') from " ~ this ~ ' where _cdc_reject_reason is not null' -%}
+    {%- set ids = "select replace(_cdc_event_id, '#before', '') from " ~ rejected -%}
     {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
 {%- endmacro %}
 
 
 {#- The number of the last append of a change log after this run. -#}
 {% macro _last_append(bounds) -%}
-    {{ return(bounds.append - 1 + bounds.has_new + (bounds.replay is defined)) }}
+    {%- set appends = bounds.has_new + (bounds.replay is defined) -%}
+    {{ return(bounds.append - 1 + appends if appends else bounds.last_append) }}
 {%- endmacro %}
 
 
@@ -71,28 +76,42 @@
     - up_to: the newest batch that there is to read,
     - batch: the column of the table with the batch,
     - declared: of a change log, the arguments of `debezium_changes`.
+
+    A change log that was rolled back gets another `base`: its readers have merged what it does not hold, and are
+    rebuilt.
 -#}
 {% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
-    {%- set existing = load_relation(this) if is_incremental() else none -%}
-    {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, 'max(_cdc_batch), max(_cdc_append)' if declared else "max(batch), ''", stored) if existing else {'up_to': 0} -%}
+    {%- set table = load_relation(this) -%}
+    {%- set existing = table if is_incremental() else none -%}
+    {%- set stored = _table_properties(table) if table and not table.is_view else {} -%}
+    {%- set merged = {'up_to': 0, 'append': 0, 'greatest': 0} -%}
+    {%- if stored and declared -%}
+        {%- set merged = appended_to_log(table, stored) -%}
+    {%- elif existing -%}
+        {%- set merged = merged_up_to(existing, "max(batch), ''", stored) -%}
+    {%- endif -%}
     {%- set above = merged.up_to -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
-    {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if existing and declared else none -%}
+    {%- set is_rolled_back = declared and merged.greatest > merged.append -%}
+    {%- set added = none -%}
+    {%- if existing -%}
+        {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if declared else none -%}
+    {%- endif -%}
     {%- set is_new = added is none -%}
     {%- set above = 0 if is_new else above -%}
-    {%- do _check_bronze(bronze, stored) -%}
+    {%- do _check_bronze(bronze, stored if existing else {}) -%}
     {{ return({
         'keys': [],
         'columns': declared.columns.keys() | list if declared else [],
         'added': added or [],
         'declaration': declaration,
         'declared': _declared_text(declared) if declared else '',
-        'base': local_md5(declaration ~ invocation_id) if is_new else _base(stored),
-        'append': 1 + (0 if is_new else (merged.second or 0) | int),
+        'base': local_md5(declaration ~ invocation_id) if is_new or is_rolled_back else _base(stored),
+        'last_append': merged.append,
+        'append': 1 + merged.greatest if declared else 0,
         'replayed': '' if is_new else stored.get('cdc.replayed', ''),
-        'is_described': is_same,
+        'is_described': is_same and not is_rolled_back,
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
         'above': above,
@@ -108,13 +127,16 @@
 
 
 {#-
-    The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last rebuild (`base`), and
-    the append in which rejected records were `replayed` last. An error if the
-    log is not what its model says now: silver would merge the rows of the old text, and never read them again.
+    The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last
+    rebuild (`base`), and the append in which rejected records were `replayed` last. An error if the log is not what its
+    model says now: silver would merge the rows of the old text, and never read them again.
 -#}
 {% macro state_of_log(changes, source) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
-    {%- if of_run -%} {{ return(dict(of_run, append=_last_append(of_run), replayed=_last_append(of_run) if of_run.replay is defined else of_run.replayed)) }} {%- endif -%}
+    {%- if of_run -%}
+        {%- set append = _last_append(of_run) -%}
+        {{ return(dict(of_run, append=append, replayed=append if of_run.replay is defined else of_run.replayed)) }}
+    {%- endif -%}
     {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
@@ -123,9 +145,10 @@
             ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
-    {%- set merged = merged_up_to(changes, 'max(_cdc_batch), max(_cdc_append)', stored) -%}
-    {{ return({'up_to': merged.up_to, 'append': (merged.second or 0) | int, 'base': _base(stored),
-        'columns': fromjson(stored.get('cdc.columns', '[]')), 'replayed': stored.get('cdc.replayed', '')}) }}
+    {{ return(dict(
+        appended_to_log(changes, stored),
+        base=_base(stored), columns=fromjson(stored.get('cdc.columns', '[]')), replayed=stored.get('cdc.replayed', ''),
+    )) }}
 {%- endmacro %}
 
 

@@ -1,12 +1,13 @@
 {#-
-    The change log of a table: every landed record of its topics as one typed row, a change of the table, or a record that is none
-    (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why). A run appends what has landed since.
+    The change log of a table: every landed record of its topics as one typed row, a change of the table, or a record
+    that is none (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why). A run
+    appends what has landed since.
 
-    JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no
-    exact value of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
+    JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no exact value
+    of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
 
-    Spark analyses this statement for each table and run, and its time grows with the text. So names that are used often are short, and only short
-    expressions stand twice.
+    Spark analyses this statement for each table and run, and its time grows with the text. So names that are used often
+    are short, and only short expressions stand twice.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(
@@ -22,8 +23,8 @@
 
 
 {#-
-    The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the number of the append, which is one
-    more than that of the commit before.
+    The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the
+    number of the append, which is one more than that of the commit before.
 -#}
 {% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition, append=0) -%}
 
@@ -45,8 +46,8 @@
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
 
 {#-
-    Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there are few. None is a CTE:
-    Spark analyses those once more.
+    Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there
+    are few. None is a CTE: Spark analyses those once more.
 -#}
 {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
 {%- set op = '_op' if has_two_halves else c.op -%}
@@ -158,11 +159,11 @@ from ({{ judged }}) as judged
 
 
 {#-
-    What there is to know of each column, in the order of the declaration: its name in the events and the one in
-    the lakehouse (`kept`), its declared type, `is_key`, `is_shard`,
-    `is_document`, its JSON value and its typed value in the query (`image`, `row`), whether the first is a name of a step of its own, because it is
-    long and read more than once (`is_named`), what is NULL where its JSON value is null (`present`; a variant is not), the condition that the event
-    leaves it out (`omitted`, none where it cannot), and what `debezium_type` gives.
+    What there is to know of each column, in the order of the declaration: its name in the events and the one in the
+    lakehouse (`kept`), its declared type, `is_key`, `is_shard`, `is_document`, its JSON value and its typed value in
+    the query (`image`, `row`), whether the first is a name of a step of its own, because it is long and read more than
+    once (`is_named`), what is NULL where its JSON value is null (`present`; a variant is not), the condition that the
+    event leaves it out (`omitted`, none where it cannot), and what `debezium_type` gives.
 -#}
 {% macro _fields(c, keys, columns, kept) -%}
     {%- set found = [] -%}
@@ -209,7 +210,9 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 
-{#- The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always. -#}
+{#-
+    The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always.
+-#}
 {% macro _omitted_columns(fields) -%}
     {%- set conditions, names = [], [] -%}
     {%- for field in fields if field.omitted -%}

@@ -72,8 +72,8 @@
 
 
 {#-
-    By what a table was built. The number grows with changes of these macros that give other rows of the same events: then
-    existing tables are rebuilt.
+    By what a table was built. The number grows with changes of these macros that give other rows of the same events:
+    then existing tables are rebuilt.
 -#}
 {% macro declaration_digest(text) -%}
     {{ return(local_md5('7 ' ~ text)) }}
@@ -93,9 +93,11 @@
 
 
 {#-
-    The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has to be rebuilt.
+    The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has
+    to be rebuilt.
 
-    A record that does not name a column has the same row with it, and NULL there. So the records that may name it are typed once more, from bronze.
+    A record that does not name a column has the same row with it, and NULL there. So the records that may name it are
+    typed once more, from bronze.
 
     - stored: the properties of the log,
     - declared: the arguments of `debezium_changes`,
@@ -125,7 +127,10 @@
 {%- endmacro %}
 
 
-{#- Whether a record that does not name a column has the same row with that column as without it. `named`: the columns as events name them. -#}
+{#-
+    Whether a record that does not name a column has the same row with that column as without it. `named`: the columns
+    as events name them.
+-#}
 {% macro _is_null_where_absent(declared, added, named) -%}
     {%- set c = debezium_connector(declared.connector) -%}
     {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat' else []) -%}
@@ -137,8 +142,8 @@
 
 
 {#-
-    The condition that a record may have one of some members: its text has the name, or has letters escaped. No writer escapes ASCII letters and
-    digits; some escape the letters of other languages.
+    The condition that a record may have one of some members: its text has the name, or has letters escaped. No writer
+    escapes ASCII letters and digits; some escape the letters of other languages.
 -#}
 {% macro _may_have_members(names) -%}
     {%- set marks = [] -%}
@@ -151,8 +156,8 @@
 
 
 {#-
-    The columns that silver or a history has to get; none if merged changes have something in them, or if it has others, so that it has to be rebuilt.
-    `merged`: the condition of merged changes.
+    The columns that silver or a history has to get; none if merged changes have something in them, or if it has others,
+    so that it has to be rebuilt. `merged`: the condition of merged changes.
 -#}
 {% macro _columns_added_to_silver(stored, changes, columns, merged) -%}
     {%- set before = fromjson(stored.get('cdc.columns', '[]')) -%}
@@ -172,8 +177,8 @@
 
 
 {#-
-    An event that is merged is read in no increment again: where it has something in a new column or topic, or connector and keys are others, the
-    table is rebuilt. `on_schema_change: fail` stops here where columns changed.
+    An event that is merged is read in no increment again: where it has something in a new column or topic, or connector
+    and keys are others, the table is rebuilt. `on_schema_change: fail` stops here where columns changed.
 -#}
 {% macro _report_changed_declaration(before, now, is_new) -%}
     {%- set added = now | reject('in', before) | list -%}

@@ -1,12 +1,14 @@
 {#-
-    The versions of every row, with two time axes: from when to when the source had a version (`_cdc_valid_from`, `_cdc_valid_to`), and from which
-    append of the change log to which the lakehouse said so (`_cdc_known_from`, `_cdc_known_to`). All of them are half-open; NULL is no end.
+    The versions of every row, with two time axes: from when to when the source had a version (`_cdc_valid_from`,
+    `_cdc_valid_to`), and from which append of the change log to which the lakehouse said so (`_cdc_known_from`,
+    `_cdc_known_to`). All of them are half-open; NULL is no end.
 
-    Versions are ordered by position. A delete or a truncate ends a version. Equal versions in a row are one; with `track`, those that are equal in
-    these columns, and the other columns have the values of the last change.
+    Versions are ordered by position. A delete or a truncate ends a version. Equal versions in a row are one; with
+    `track`, those that are equal in these columns, and the other columns have the values of the last change.
 
-    An increment folds the keys again that its changes touch, from the whole change log, and compares the versions with those that are known: one that
-    is not true any more gets an end of knowledge, and what is true now begins. So late changes do not rewrite what was believed before.
+    An increment folds the keys again that its changes touch, from the whole change log, and compares the versions with
+    those that are known: one that is not true any more gets an end of knowledge, and what is true now begins. So late
+    changes do not rewrite what was believed before.
 -#}
 {% macro debezium_history(changes, keys, track=none) -%}
     {%- set bounds = _history_bounds(changes, keys, track) %}
@@ -61,8 +63,8 @@ lateral view inline(filter(
 {#-
     The versions of all keys, or of those that new changes touch.
 
-    A source's clock may run backwards: then a version begins when the one before it did. Without a time of the source the time of landing stands
-    for it.
+    A source's clock may run backwards: then a version begins when the one before it did. Without a time of the source
+    the time of landing stands for it.
 -#}
 {% macro _versions(changes, keys, track, bounds) -%}
 {%- set by_key = 'partition by ' ~ _quoted_list(keys) ~ ' order by _cdc_position' -%}
@@ -70,7 +72,10 @@ lateral view inline(filter(
 {%- set others = bounds.columns | reject('in', keys) | list -%}
 {%- set tracked = track or others -%}
 {%- set at = 'coalesce(_cdc_changed_at, _cdc_landed_at)' -%}
-{#- A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in the same life. #}
+{#-
+    A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in
+    the same life.
+-#}
 with truncates as (
     select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))), array()) as _cdc_truncates
     from {{ changes }}
@@ -149,8 +154,8 @@ group by {{ _quoted_list(keys) }}, _cdc_life, _cdc_version
 
 
 {#-
-    Changes of keys that one statement passed on (`_moves_event`): an `out` ends a row only if none is left under its key, else it is void; an `in` begins
-    another row.
+    Changes of keys that one statement passed on (`_moves_event`): an `out` ends a row only if none is left under its
+    key, else it is void; an `in` begins another row.
 -#}
 {% macro _with_handovers(keys, by_key) -%}
 moved as (
@@ -208,7 +213,7 @@ _handovers as (
     {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to)) if is_same else none -%}
     {%- set is_new = added is none -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- set above = 0 if is_new else merged.up_to -%}
+    {%- set above = 0 if is_new or merged.up_to > state.append else merged.up_to -%}
     {%- set found = run_query(
         "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), cast(max(_cdc_appended_at) as string), "
         ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0') ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')
@@ -216,7 +221,7 @@ _handovers as (
     ).rows[0] -%}
     {%- if found[4] -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_history in model ' ~ model.name ~ ': ' ~ changes ~ ' has ' ~ found[4] ~ ' changes of a part of a document, of which there is no history.\n'
+            'debezium_history in model ' ~ model.name ~ ': ' ~ changes ~ ' has ' ~ found[4] ~ ' changes of a part of a document. Such documents have no history.\n'
             ~ '  Set capture.mode to change_streams_update_full, and take a snapshot; or delete this model.'
         ) }}
     {%- endif -%}

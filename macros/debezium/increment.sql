@@ -1,8 +1,9 @@
 {#-
-    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean
-    over its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold patches,
-    `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`, whether some did,
-    and `stored`, the table that they are merged into, if any. A first build and a full refresh take everything.
+    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean over
+    its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold
+    patches, `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`,
+    whether some did, and `stored`, the table that they are merged into, if any. A first build and a full refresh take
+    everything.
 
     When a model runs, what its new changes are (how many of each kind, the newest truncate) is asked of the change log.
 
@@ -70,12 +71,15 @@
     - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
     - has_key_in_places: whether changes of one key stand in two partitions or files,
     - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
-    - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are read,
+    - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are
+      read,
     - is_narrow: whether the newer row counts as a whole wherever two meet,
-    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty if that is not known,
+    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty if
+      that is not known,
     - newest_batch: the newest batch of these,
     - known_resets, resets: where the log has started over, as stored and as `debezium_resets` finds it now,
-    - snapshot: the one that was looked at, where rows have no key that would show that another run has written them since,
+    - snapshot: the one that was looked at, where rows have no key that would show that another run has written them
+      since,
     - batch: the column of the table that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
@@ -100,7 +104,8 @@
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if is_new -%} {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
-    {%- set above = merged.up_to -%}
+    {#- A log that is behind was rolled back, and no snapshot says so any more: it is read again from its beginning. #}
+    {%- set above = merged.up_to if merged.up_to <= state.append else 0 -%}
     {%- set bounds = {
         'keys': keys,
         'columns': columns,
@@ -225,7 +230,10 @@
 {%- endmacro %}
 
 
-{#- How many records of each batch, kind, operation and reason a change log holds. The old half of a change of key is no record. -#}
+{#-
+    How many records of each batch, kind, operation and reason a change log holds. The old half of a change of key is no
+    record.
+-#}
 {% macro count_changes_sql(changes, condition='true') -%}
 select
     _cdc_batch as batch,

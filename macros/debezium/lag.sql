@@ -1,6 +1,7 @@
 {#-
-    How late each table is: when the newest change that the source committed was read by the connector, written to Kafka, landed and merged, and the
-    seconds between. A view of small columns of the change logs and of bronze, and of what the tables' snapshots say.
+    How late each table is: when the newest change that the source committed was read by the connector, written to
+    Kafka, landed and merged, and the seconds between. A view of small columns of the change logs and of bronze, and of
+    what the tables' snapshots say.
 
     Only `connector_at` and the delays beside it read the values of bronze: a query without them costs a fraction.
 
@@ -27,8 +28,11 @@ from (
         newest.changed_at,
         timestamp_millis(try_cast(coalesce(event.payload.ts_ms, event.ts_ms) as bigint)) as connector_at,
         kafka_at,
-        landed_at,
-        array_min(transform(filter(merges, merge -> merge.up_to >= newest.batch), merge -> merge.committed_at)) as merged_at,
+        newest.landed_at,
+        array_min(transform(
+            filter(merges, merge -> merge.up_to >= newest.append and merge.committed_at >= newest.appended_at),
+            merge -> merge.committed_at
+        )) as merged_at,
         newest.batch
     from (
         {#- Above the join, where only the newest records are left. #}
@@ -41,7 +45,6 @@ from (
                 if({{ _has_coordinates() }}, xxhash64(topic, partition), xxhash64(file)) as place_hash,
                 if({{ _has_coordinates() }}, offset, line) as place_number,
                 timestamp as kafka_at,
-                landed_at,
                 value
             from {{ events }}
         ) as records
@@ -54,18 +57,25 @@ from (
 {%- endmacro %}
 
 
-{#- The newest change of each table by the time of its commit; of those of one time the last record of the first batch that has one. -#}
+{#-
+    The newest change of each table by the time of its commit; of those of one time the last record of the first batch
+    that has one.
+-#}
 {% macro _newest_changes(tables) -%}
     select
         cast(null as string) as source_table,
-        cast(null as struct<changed_at: timestamp, order_of_batch: bigint, place_number: bigint, place_hash: bigint, batch: bigint>) as newest
+        cast(null as struct<
+            changed_at: timestamp, order_of_batch: bigint, place_number: bigint, place_hash: bigint, batch: bigint,
+            landed_at: timestamp, append: bigint, appended_at: timestamp
+        >) as newest
     where false
     {%- for table, models in tables.items() %}
     union all
     select
         {{ literal(table) }} as source_table,
         max(struct(
-            _cdc_changed_at as changed_at, -_cdc_batch as order_of_batch, _cdc_place_number as place_number, _cdc_place_hash as place_hash, _cdc_batch as batch
+            _cdc_changed_at as changed_at, -_cdc_batch as order_of_batch, _cdc_place_number as place_number,
+            _cdc_place_hash as place_hash, _cdc_batch as batch, _cdc_landed_at as landed_at, _cdc_append as append, _cdc_appended_at as appended_at
         )) as newest
     from {{ models[0] }}
     where _cdc_kind in ('change', 'truncate')
@@ -73,7 +83,10 @@ from (
 {%- endmacro %}
 
 
-{#- The commits of each table, with the batch that it had merged then. Commits of other tools have none. -#}
+{#-
+    The commits of each table, with the append of its change log that it had merged then. Commits of other tools have
+    none.
+-#}
 {% macro _merges(tables) -%}
     select cast(null as string) as source_table, cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
     where false

@@ -3,9 +3,9 @@
 
 {#-
     A rebuild would lose changes whose records were deleted since: then it fails. Each of its rows names the event that
-    decided it, which has to be there. Of what only older events told (values that later ones left out) there is the number: it has merged so many
-    changes up to a batch; some may be rejected now. Where no snapshot tells how many, it is more than those of its first build.
-    Of a bronze that was created again, whose batches are others, all count.
+    decided it, which has to be there. Of what only older events told (values that later ones left out) there is the
+    number: it has merged so many changes up to a batch; some may be rejected now. Where no snapshot tells how many, it
+    is more than those of its first build. Of a bronze that was created again, whose batches are others, all count.
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
@@ -36,8 +36,8 @@
 
 
 {#-
-    Of the table that a rebuild replaces: its properties (`stored`), and how many changes and rejected records it had read (`counted`), up to which
-    batch; of another bronze, whose batches have other numbers, all count.
+    Of the table that a rebuild replaces: its properties (`stored`), and how many changes and rejected records it had
+    read (`counted`), up to which batch; of another bronze, whose batches have other numbers, all count.
 -#}
 {% macro _counted_by_replaced(bronze_id) -%}
     {%- set replaced = load_relation(this) -%}

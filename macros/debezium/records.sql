@@ -1,7 +1,10 @@
 {#- The landed records that a model reads. -#}
 
 
-{#- What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another schema than the model. -#}
+{#-
+    What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another
+    schema than the model.
+-#}
 {% macro _records_of(changes) -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier -%}
         {%- set staging = graph.nodes[id] -%}
@@ -27,7 +30,8 @@
     - is_log: whether its connector's positions are those of a log,
     - is_of_documents: whether its rows are documents with a key,
     - passes_keys_on: whether rows may pass keys on in a transaction,
-    - tells_moves: whether the staging model has what tells that; not where its text names another connector than its `meta`.
+    - tells_moves: whether the staging model has what tells that; not where its text names another connector than its
+      `meta`.
 -#}
 {% macro _records_read_by(staging) -%}
     {%- set parent = staging.depends_on.nodes[0] -%}
@@ -94,8 +98,8 @@
 
 
 {#-
-    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader gives it anew where batches
-    were taken back; the same for all models of a run.
+    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader
+    gives it anew where batches were taken back; the same for all models of a run.
 -#}
 {% macro landed_batches(bronze) -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
@@ -108,7 +112,10 @@
 {%- endmacro %}
 
 
-{#- Whether a change log has records to read in the batches above `above`. Bronze is asked once for all change logs that have read as much. -#}
+{#-
+    Whether a change log has records to read in the batches above `above`. Bronze is asked once for all change logs that
+    have read as much.
+-#}
 {% macro _has_records(source, above, up_to) -%}
     {%- set batches = 'batch > ' ~ above ~ ' and batch <= ' ~ up_to -%}
     {%- if source.routed_by or not source.topics -%}
@@ -132,7 +139,10 @@
 {%- endmacro %}
 
 
-{#- A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is there: it merges nothing more. -#}
+{#-
+    A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is
+    there: it merges nothing more.
+-#}
 {% macro _check_bronze(bronze, stored) -%}
     {%- set id = landed_batches(bronze).id -%}
     {%- if stored.get('cdc.bronze', id) != id -%}

@@ -1,6 +1,7 @@
 {#-
-    The rows of new batches replace what there is of these, which is nothing unless two runs counted them at once. Where tables
-    came or changed, older batches are counted too: rows are merged, and those of a table that was built anew replace all that it had.
+    The rows of new batches replace those of the same batches, which are there only if two runs counted at once. If a
+    table is new or its log was rebuilt, older batches are counted too: rows are merged, and those of a rebuilt log
+    replace all that the table had.
 -#}
 {% macro _merge_counts(bounds) -%}
     {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}

@@ -68,7 +68,6 @@
             'write.metadata.metrics.column.{{ bounds.batch }}' = 'full',
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             {{ _declaration_properties(bounds) }},
-            'cdc.base' = {{ literal(bounds.get('base', '')) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
@@ -95,7 +94,7 @@
 {#- By what a table is declared, as properties. -#}
 {% macro _declaration_properties(bounds) -%}
     'cdc.declaration' = {{ literal(bounds.declaration) }}, 'cdc.declared' = {{ literal(bounds.get('declared', '')) }},
-    'cdc.columns' = {{ literal(tojson(bounds.columns)) }}
+    'cdc.columns' = {{ literal(tojson(bounds.columns)) }}, 'cdc.base' = {{ literal(bounds.get('base', '')) }}
 {%- endmacro %}
 
 

@@ -14,7 +14,10 @@ from ({{ versions }}) as versions
 {%- endmacro %}
 
 
-{#- Versions that are not true any more get an end of knowledge, new ones begin; a key's version is known by its first position. -#}
+{#-
+    Versions that are not true any more get an end of knowledge, new ones begin; a key's version is known by its first
+    position.
+-#}
 {% macro _write_history(bounds) -%}
     {%- if not bounds.has_new -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}

@@ -20,14 +20,20 @@
 {% endmacro %}
 
 
-{#- The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before it: `dev_shop.orders`. -#}
+{#-
+    The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before
+    it: `dev_shop.orders`.
+-#}
 {% macro generate_schema_name(custom_schema_name, node) -%}
     {%- set schema = custom_schema_name or '' -%}
     {{ return([target.schema, schema] | select | join('_') or 'lakehouse') }}
 {%- endmacro %}
 
 
-{#- dbt-spark can only clone tables of Delta. Of all others a clone is a view, which costs nothing; building the model replaces it. -#}
+{#-
+    dbt-spark can only clone tables of Delta. Of all others a clone is a view, which costs nothing; building the model
+    replaces it.
+-#}
 {% materialization clone, adapter='spark' -%}
     {%- if config.get('file_format') == 'delta' -%}
         {{ return(dbt_spark.materialization_clone_spark()) }}
@@ -45,7 +51,10 @@
 {%- endmacro %}
 
 
-{#- Comments on the columns of a table: one statement for an Iceberg table, with names and texts quoted; of others dbt-spark's own. -#}
+{#-
+    Comments on the columns of a table: one statement for an Iceberg table, with names and texts quoted; of others
+    dbt-spark's own.
+-#}
 {% macro spark__alter_column_comment(relation, column_dict) -%}
     {%- if config.get('file_format') == 'iceberg' -%}
         {%- do _comment_columns(relation, column_dict) -%}

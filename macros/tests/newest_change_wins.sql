@@ -1,4 +1,7 @@
-{#- Every key of what is merged stands at the greatest position of its changes, or knows it to have taken another row's, unless a later truncate took it. -#}
+{#-
+    Every key of what is merged stands at the greatest position of its changes, or knows it to have taken another row's,
+    unless a later truncate took it.
+-#}
 {% test newest_change_wins(model, changes, keys) %}
 select newest.*
 from (
@@ -17,7 +20,10 @@ where
 {% endtest %}
 
 
-{#- The condition, after others, that a change is of an append that a model has merged: what has landed since is not compared. -#}
+{#-
+    The condition, after others, that a change is of an append that a model has merged: what has landed since is not
+    compared.
+-#}
 {% macro _is_merged(model) -%}
     {%- set up_to = merged_by_silver(model, _table_properties(model)).up_to if execute and flags.WHICH in ('test', 'build') else 0 -%}
     {%- if up_to %} and _cdc_append <= {{ up_to }} {%- endif -%}

@@ -116,6 +116,50 @@ def test_a_column_that_events_had_before_it_was_declared_has_its_history(lakehou
     assert grew(lakehouse, "staging.stg_missed__hits") and grew(lakehouse, "silver.missed__hits")
 
 
+def test_a_change_log_that_was_rolled_back_loses_nothing_and_repeats_nothing(lakehouse: Lakehouse) -> None:
+    """Its readers have merged appends that it does not hold any more; numbers that were given again would hide what lands next."""
+
+    def hit(number: int) -> Record:
+        return {**event("c", number, {"id": number}, table="hits"), "key": None}
+
+    ids: list[int] = []
+
+    def land() -> None:
+        ids.append(10 * len(ids))
+        lakehouse.run("log_rolled", [created(10 + ids[-1], id=ids[-1]), hit(11 + ids[-1])])
+
+    for reads_between in (True, False):
+        land()
+        land()
+        for log in ("staging.stg_log_rolled__orders", "staging.stg_log_rolled__hits"):
+            ((first,),) = lakehouse.sql(f"select min_by(snapshot_id, made_current_at) from {log}.history where is_current_ancestor")
+            lakehouse.spark.sql(f"call system.rollback_to_snapshot('{log}', {first})")
+        if reads_between:
+            assert lakehouse.dbt("run", "--select", "log_rolled__orders", "log_rolled__hits").success
+        land()
+        for _ in range(2):
+            assert [row["id"] for row in live(lakehouse, "log_rolled")] == ids
+            assert lakehouse.sql("select id from silver.log_rolled__hits order by 1") == [(11 + number,) for number in ids]
+            assert lakehouse.sql("select sum(events) from monitoring.log_rolled__event_counts") == [(2 * len(ids),)]
+            assert lakehouse.dbt("run", "--full-refresh", "--select", "source:bronze.log_rolled+").success
+    land()  # a rebuild is no rollback
+    for table in ("silver.log_rolled__orders", "staging.stg_log_rolled__orders"):
+        assert lakehouse.sql(f"select count_if(is_current_ancestor) from {table}.history") == [(2,)]
+
+
+def test_the_lag_is_that_of_the_merge_whenever_a_table_begins_or_is_rebuilt(lakehouse: Lakehouse) -> None:
+    """Its appends are not the batches of bronze."""
+    lakehouse.run("later", [created(10, id=1)])
+    lakehouse.run("later", [created(20, id=2), of_table(created(21, id=1), "lines")])
+    for _ in range(2):
+        lakehouse._engine.run(["later__lag"])
+        found = lakehouse.sql("select source_table, batch, merged_at > landed_at from monitoring.later__lag order by 1")
+        assert found == [("public.lines", 2, True), ("public.orders", 2, True)]
+        before = lakehouse.sql("select max(merged_at) from monitoring.later__lag")
+        assert lakehouse.dbt("run", "--full-refresh", "--select", "source:bronze.later+").success
+    assert lakehouse.sql("select min(merged_at) from monitoring.later__lag") > before
+
+
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.run("rekeyed", [created(10, id=1, code="x")])
     names = ("silver/rekeyed/rekeyed__orders.sql", "staging/rekeyed/stg_rekeyed__orders.sql", "silver/rekeyed/rekeyed__orders.yml")
