@@ -1,8 +1,10 @@
 """The benchmark: this project against `hand_written.py`, in turn, as whole processes.
 
-    python benchmarks/bench.py [--history 400000] [--increment 10000] [--runs 3] [--against CHECKOUT] [--ours-only] [--work DIR]
+    python benchmarks/bench.py [--history 400000] [--increment 10000] [--runs 3] [--against CHECKOUT] [--ours-only]
+    [--work DIR]
 
-prints the wall seconds of every run, their medians, and the ratios of the medians. Machines are noisy: only figures of one
+prints the wall seconds of every run, their medians, and the ratios of the medians. Machines are noisy: only figures of
+one
 call are compared. The phases of a run, each on the lakehouse that the one before has left:
 
 - history: files to live rows, with the environment there and no models yet
@@ -11,9 +13,9 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 - resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 - new column: an increment in a fresh process, in which one of the four tables has a column more
 
-`hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the jars as this
-project does, so none looks a package up. `--against` adds another checkout of this project, to see what a change costs;
-`--ours-only` leaves the hand-written job out.
+`hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the
+jars as this project does, so none looks a package up. `--against` adds another checkout of this project, to see what a
+change costs; `--ours-only` leaves the hand-written job out.
 """
 
 import argparse
@@ -27,7 +29,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 JARS = os.environ.get("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars"))
-FLAGS = "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xms2g"  # profiles.yml
+# profiles.yml
+FLAGS = "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xms2g"
 HAND = {"hand": [], "hand tuned": ["--jvm-options", FLAGS, "--driver-memory", "2g"]}
 IDLE = """
 import time
@@ -94,11 +97,16 @@ class Figures:
         self.add(phase, name, time.monotonic() - start)
 
     def medians(self, base: dict[str, str]) -> None:
-        """Prints each phase's medians, with their ratios to ours. `base`: the phase of the others that a phase is compared with."""
+        """Prints each phase's medians, with their ratios to ours.
+
+        `base`: the phase of the others that a phase is compared with.
+        """
         medians = {key: statistics.median(values) for key, values in self.seconds.items()}
         for phase in dict.fromkeys(phase for phase, _ in medians):
             ours = medians[phase, "ours"]
-            of_others = {name: value for (p, name), value in medians.items() if p == base.get(phase, phase) and name != "ours"}
+            of_others = {
+                name: value for (p, name), value in medians.items() if p == base.get(phase, phase) and name != "ours"
+            }
             of_others |= {name: value for (p, name), value in medians.items() if p == phase and name != "ours"}
             others = "".join(f"; {name} {value:.2f} s, ratio {ours / value:.2f}" for name, value in of_others.items())
             print(f"{phase}: ours {ours:.2f} s{others}")
@@ -139,7 +147,10 @@ def main() -> None:
             figures.add("idle table", name, float(project.do("-c", IDLE).split()[-1]))
             project.do("-m", "scripts.server", "up")
             try:
-                for phase, path in {"resident, first": events / "increment-2", "resident, warm": events / "increment-3"}.items():
+                for phase, path in {
+                    "resident, first": events / "increment-2",
+                    "resident, warm": events / "increment-3",
+                }.items():
                     environment = {**project.environment, "EVENTS": str(path)}
                     figures.time(phase, name, [sys.executable, "-m", "scripts.run"], environment, project.folder)
             finally:

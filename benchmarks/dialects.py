@@ -2,10 +2,10 @@
 
     python benchmarks/dialects.py [--events 50000] [--runs 3] [--work DIR] [NAME ...]
 
-Each dialect writes the same changes of one table of ten columns, without a schema block, in events of about the same size. Its
-first 200 events make the models; the rest are timed. Printed are the seconds of every run, their medians, and the ratios of
-the medians. HBase mode has columns of bytes only, MongoDB documents of extended JSON; `mongodb_updates` tells updates by what
-they set.
+Each dialect writes the same changes of one table of ten columns, without a schema block, in events of about the same
+size. Its first 200 events make the models; the rest are timed. Printed are the seconds of every run, their medians, and
+the ratios of the medians. HBase mode has columns of bytes only, MongoDB documents of extended JSON; `mongodb_updates`
+tells updates by what they set.
 """
 
 import argparse
@@ -69,7 +69,13 @@ def envelope(
 ) -> Callable[[Change], Row]:
     def made(change: Change) -> Row:
         number, op, _, before, after = change
-        source = {"version": "3.5.0.Final", "connector": connector, "name": "b", "ts_ms": START_MS + number, "snapshot": "false"}
+        source = {
+            "version": "3.5.0.Final",
+            "connector": connector,
+            "name": "b",
+            "ts_ms": START_MS + number,
+            "snapshot": "false",
+        }
         images = {"before": before and image(before), "after": after and image(after)}
         return {**images, "source": {**source, **names, **place(number)}, "op": op, "ts_ms": START_MS + number + 50}
 
@@ -82,12 +88,21 @@ def cells(row: Row) -> Row:
 
 def vitess(change: Change) -> Row:
     made = envelope("vitess", lambda n: {"shard": "-80"}, keyspace="k", table="t", db="")(change)
-    return {**made, "transaction": {"id": "[]", "transaction_epoch": 0, "transaction_rank": str(change[0]), "total_order": 1}}
+    return {
+        **made,
+        "transaction": {"id": "[]", "transaction_epoch": 0, "transaction_rank": str(change[0]), "total_order": 1},
+    }
 
 
 def cockroachdb(change: Change) -> Row:
     number, op, id, _, after = change
-    names = {"origin": "cockroachdb", "database_name": "d", "schema_name": "public", "table_name": "t", "primary_keys": ["id"]}
+    names = {
+        "origin": "cockroachdb",
+        "database_name": "d",
+        "schema_name": "public",
+        "table_name": "t",
+        "primary_keys": ["id"],
+    }
     source = {**names, "mvcc_timestamp": f"{START_MS + number}000000.0000000000", "ts_ns": 5}
     return {"payload": {"op": op, "after": after, "key": {"id": id}, "source": source, "ts_ns": 5}}
 
@@ -101,9 +116,22 @@ def mongodb(change: Change) -> Row:
         )
 
     number, op, _, before, after = change
-    source = {"version": "2.7.4.Final", "connector": "mongodb", "name": "b", "ts_ms": START_MS + number, "snapshot": "false"}
+    source = {
+        "version": "2.7.4.Final",
+        "connector": "mongodb",
+        "name": "b",
+        "ts_ms": START_MS + number,
+        "snapshot": "false",
+    }
     source |= {"db": "d", "collection": "t", "ord": 1}
-    return {"before": document(before), "after": document(after), "updateDescription": None, "source": source, "op": op, "ts_ms": 5}
+    return {
+        "before": document(before),
+        "after": document(after),
+        "updateDescription": None,
+        "source": source,
+        "op": op,
+        "ts_ms": 5,
+    }
 
 
 def mongodb_updates(change: Change) -> Row:
@@ -159,7 +187,13 @@ def of_bytes(row: Row) -> Row:
 def flattened(change: Change) -> Row:
     number, op, _, before, after = change
     row = after or before or {}
-    return {**row, "__op": op, "__deleted": "true" if op == "d" else "false", "__lsn": number, "__source_ts_ms": START_MS + number}
+    return {
+        **row,
+        "__op": op,
+        "__deleted": "true" if op == "d" else "false",
+        "__lsn": number,
+        "__source_ts_ms": START_MS + number,
+    }
 
 
 def lsn(number: int) -> str:
@@ -167,10 +201,18 @@ def lsn(number: int) -> str:
 
 
 DIALECTS: dict[str, Callable[[Change], Row]] = {
-    "postgresql": envelope("postgresql", lambda n: {"lsn": n, "sequence": f'["{n - 1}","{n}"]', "txId": n}, **TABLE_NAMES),
-    "mysql": envelope("mysql", lambda n: {"file": "binlog.000009", "pos": n, "row": 0, "gtid": None}, db="d", table="t"),
-    "sqlserver": envelope("sqlserver", lambda n: {"commit_lsn": lsn(n), "change_lsn": lsn(n), "event_serial_no": 1}, **TABLE_NAMES),
-    "oracle": envelope("oracle", lambda n: {"scn": str(n), "commit_scn": str(n), "txSeq": 1, "txId": "05"}, **TABLE_NAMES),
+    "postgresql": envelope(
+        "postgresql", lambda n: {"lsn": n, "sequence": f'["{n - 1}","{n}"]', "txId": n}, **TABLE_NAMES
+    ),
+    "mysql": envelope(
+        "mysql", lambda n: {"file": "binlog.000009", "pos": n, "row": 0, "gtid": None}, db="d", table="t"
+    ),
+    "sqlserver": envelope(
+        "sqlserver", lambda n: {"commit_lsn": lsn(n), "change_lsn": lsn(n), "event_serial_no": 1}, **TABLE_NAMES
+    ),
+    "oracle": envelope(
+        "oracle", lambda n: {"scn": str(n), "commit_scn": str(n), "txSeq": 1, "txId": "05"}, **TABLE_NAMES
+    ),
     "db2": envelope("db2", lambda n: {"commit_lsn": f"00000000:0000150f:{n:016x}", "change_lsn": None}, **TABLE_NAMES),
     "informix": envelope("informix", lambda n: {"commit_lsn": str(n), "change_lsn": str(n)}, **TABLE_NAMES),
     "ibmi": envelope("ibmi", lambda n: {"receiver": "QSQJRN0009", "sequence": str(n)}, db="d"),
@@ -189,10 +231,17 @@ DIALECTS: dict[str, Callable[[Change], Row]] = {
         table="t",
     ),
     "cassandra": envelope(
-        "cassandra", lambda n: {"ts_us": n, "file": "CommitLog-7-1.log", "pos": 1}, cells, db="NULL", keyspace="k", table="t"
+        "cassandra",
+        lambda n: {"ts_us": n, "file": "CommitLog-7-1.log", "pos": 1},
+        cells,
+        db="NULL",
+        keyspace="k",
+        table="t",
     ),
     "cockroachdb": cockroachdb,
-    "ticdc": envelope("TiCDC", lambda n: {"commit_ts": n, "pos": 0, "row": 0, "cluster_id": "default"}, db="d", table="t"),
+    "ticdc": envelope(
+        "TiCDC", lambda n: {"commit_ts": n, "pos": 0, "row": 0, "cluster_id": "default"}, db="d", table="t"
+    ),
     "yugabytedb": envelope("yugabytedb", lambda n: {"commit_time": n, "lsn": f"1:{n}::0:0"}, cells, **TABLE_NAMES),
     "yugabytedb_yboutput": envelope("YugabyteDB", lambda n: {"lsn": n, "sequence": None}, cells, **TABLE_NAMES),
     "yugabytedb_pgoutput": envelope("YugabyteDB", lambda n: {"lsn": n, "sequence": None}, **TABLE_NAMES),
@@ -218,12 +267,22 @@ def write(folder: Path, dialect: str, count: int) -> int:
     """The events of a dialect: the first ones in one file, the rest in another. Returns the mean bytes of a value."""
     folder.mkdir(parents=True, exist_ok=True)
     total = 0
-    with (folder / "first.jsonl").open("w", encoding="utf-8") as first, (folder / "rest.jsonl").open("w", encoding="utf-8") as rest:
+    with (
+        (folder / "first.jsonl").open("w", encoding="utf-8") as first,
+        (folder / "rest.jsonl").open("w", encoding="utf-8") as rest,
+    ):
         for change in changes(count):
             value = json.dumps(DIALECTS[dialect](change), ensure_ascii=False)
             total += len(value.encode())
             key = None if dialect.startswith("lindorm") else json.dumps(key_of(dialect, change[2]))
-            record = {"topic": "b.s.t", "partition": 0, "offset": change[0], "timestamp": START_MS, "key": key, "value": value}
+            record = {
+                "topic": "b.s.t",
+                "partition": 0,
+                "offset": change[0],
+                "timestamp": START_MS,
+                "key": key,
+                "value": value,
+            }
             (first if change[0] <= FIRST else rest).write(json.dumps(record, ensure_ascii=False) + "\n")
     return total // count
 
@@ -258,7 +317,10 @@ def main() -> None:
         return elapsed
 
     live = {"first": rows_after(FIRST, options.events), "rest": rows_after(options.events, options.events)}
-    sizes = {name: write(work / f"dialect-{name}", name, options.events) for name in dict.fromkeys(["postgresql", *options.names])}
+    sizes = {
+        name: write(work / f"dialect-{name}", name, options.events)
+        for name in dict.fromkeys(["postgresql", *options.names])
+    }
     seconds: dict[str, list[float]] = {name: [] for name in sizes}
     for number in range(options.runs + 1):
         turn = number * len(sizes) // (options.runs + 1)  # the lakehouse grows: none is always first

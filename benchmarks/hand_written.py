@@ -38,10 +38,12 @@ COLUMNS = {
     "id": "id",
     "name": "after.name",
     # Big-endian two's complement, sign-extended to 64 bits: numeric(12,2) fits.
-    "amount": """cast(
+    "amount": (
+        """cast(
         cast(conv(lpad(amount_hex, 16, if(amount_hex >= '8', 'F', '0')), 16, -10) as decimal(20, 0)) * 0.01BD
         as decimal(12, 2)
-    )""",
+    )"""
+    ),
     "quantity": "after.quantity",
     "is_active": "after.is_active",
     "ordered_on": "date_add(date'1970-01-01', after.ordered_on)",
@@ -106,7 +108,8 @@ def land(spark: SparkSession, events: Path) -> int:
         for namespace in ("bronze", "silver", "live"):
             spark.sql(f"create namespace if not exists {namespace}")
         spark.sql(
-            f"create table bronze.bench ({RECORD}, batch BIGINT) using iceberg partitioned by (topic) tblproperties ({FORMAT})"
+            f"create table bronze.bench ({RECORD}, batch BIGINT) using iceberg partitioned by (topic) tblproperties"
+            f" ({FORMAT})"
         )
     records = lines.select(record).select("record.*", F.lit(batch).cast("bigint").alias("batch"))
     records.writeTo("bronze.bench").append()

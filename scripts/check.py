@@ -1,7 +1,8 @@
 """`make check`: what the models of this repository make of the events that it keeps, as its CI does it.
 
-`events/<system>/` holds a few events of each system; without that folder it is the demo. Models that people wrote are linted, all
-are parsed, and built in a lakehouse of their own; then dbt's tests run. The lakehouse stays, for `make docs`.
+`events/<system>/` holds a few events of each system; without that folder it is the demo. Models that people wrote are
+linted, all are parsed, and built in a lakehouse of their own; then dbt's tests run. The lakehouse stays, for `make
+docs`.
 """
 
 import contextlib
@@ -23,7 +24,19 @@ from scripts.spark import PROFILES, PROJECT, lakehouse_dir, record_class_archive
 LAKEHOUSE = "target/check"
 # As `make lint` has it. A fork need not have a model of each folder that dbt_project.yml configures.
 WARNINGS_FAIL = ("--warn-error-options", '{"error": "all", "silence": ["UnusedResourceConfigPath"]}')
-OF_RUN = ("EVENTS", "SYSTEM", "CONNECTOR", "KEYS", "SERVERS", "HISTORY", "KAFKA", "TOPICS", "KAFKA_CONFIG", "EVERY", "REPLAY")
+OF_RUN = (
+    "EVENTS",
+    "SYSTEM",
+    "CONNECTOR",
+    "KEYS",
+    "SERVERS",
+    "HISTORY",
+    "KAFKA",
+    "TOPICS",
+    "KAFKA_CONFIG",
+    "EVERY",
+    "REPLAY",
+)
 
 
 class _Copy(io.StringIO):
@@ -90,7 +103,11 @@ def lint(models: Path) -> list[str]:
     done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         print(done.stdout)
-    return ["sqlfluff found what is listed above; `.venv/bin/sqlfluff fix <file>` mends most of it"] if done.returncode else []
+    return (
+        ["sqlfluff found what is listed above; `.venv/bin/sqlfluff fix <file>` mends most of it"]
+        if done.returncode
+        else []
+    )
 
 
 def test(models: Path, systems: Collection[str]) -> list[str]:
@@ -101,7 +118,9 @@ def test(models: Path, systems: Collection[str]) -> list[str]:
 
 
 def texts(models: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(models.parent)): path.read_bytes() for path in sorted(models.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(models.parent)): path.read_bytes() for path in sorted(models.rglob("*")) if path.is_file()
+    }
 
 
 def main() -> int:
@@ -132,7 +151,9 @@ def main() -> int:
             run(str(folder), system)
         after = texts(models)
         for path in sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)):
-            problems.append(f"{path} is not what make run writes for these events, and was written. Look at it, and commit it")
+            problems.append(
+                f"{path} is not what make run writes for these events, and was written. Look at it, and commit it"
+            )
         print("Testing …", flush=True)
         problems += test(models, folders or DEMO)
     for problem in problems:

@@ -1,4 +1,5 @@
-"""dbt on an empty lakehouse; the demo as a new user runs it, twice: the second run changes nothing; dbt's tests; the docs site.
+"""dbt on an empty lakehouse; the demo as a new user runs it, twice: the second run changes nothing; dbt's tests; the
+docs site.
 
 All in one process, so that Spark starts once.
 """
@@ -38,7 +39,9 @@ def main() -> int:
     before_landing = dbt("run")
     first = run()
     before = state(folder)
-    models = subprocess.run(["git", "status", "--porcelain", "models"], cwd=PROJECT, capture_output=True, text=True).stdout
+    models = subprocess.run(
+        ["git", "status", "--porcelain", "models"], cwd=PROJECT, capture_output=True, text=True
+    ).stdout
     second = run()
     problems = [f"the README shows a line that the demo does not print: {line}" for line in not_shown(first)]
     if not any("no events have landed yet: run `make run`" in line for line in before_landing):

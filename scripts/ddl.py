@@ -1,9 +1,10 @@
-"""Columns and types from the DDL records (`tableChanges`) of MySQL, MariaDB and TiCDC, for events without a schema block.
+"""Columns and types from the DDL records (`tableChanges`) of MySQL, MariaDB and TiCDC, for events without a schema
+block.
 
-A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling mode), which
-no event names. The values tell it where they can: a mode in which one of them cannot have been written is ruled out, and of the
-others the one that they look like is taken, for all columns together, because a setting is one for the whole connector. What
-stays open is declared as in the setting's default, and told.
+A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling
+mode), which no event names. The values tell it where they can: a mode in which one of them cannot have been written is
+ruled out, and of the others the one that they look like is taken, for all columns together, because a setting is one
+for the whole connector. What stays open is declared as in the setting's default, and told.
 
 Source: Debezium's documentation of MySQL and MariaDB, "Data type mappings", and its `JsonTableChangeSerializer`.
 """
@@ -74,9 +75,15 @@ class Typed:
     """The columns of a table whose types are from its DDL record."""
 
     columns: dict[str, str]  # name → Debezium type
-    settings: dict[str, str] = field(default_factory=dict)  # what the values tell of the connector, where it is no default
-    doubts: dict[str, list[str]] = field(default_factory=dict)  # setting → columns that it would change, and no value tells
-    possible: dict[str, set[str]] = field(default_factory=dict)  # name → the types that it has in one setting or another
+    settings: dict[str, str] = field(
+        default_factory=dict
+    )  # what the values tell of the connector, where it is no default
+    doubts: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # setting → columns that it would change, and no value tells
+    possible: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # name → the types that it has in one setting or another
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,9 @@ def types_of_ddl(tables: dict[Identity, tuple[dict[str, Any], list[dict[str, Any
 
 
 def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -> dict[str, str]:
-    """Columns that an older DDL record gives a type whose values may be misread as that of the newer one, and that type."""
+    """Columns that an older DDL record gives a type whose values may be misread as that of the newer one, and that
+    type.
+    """
     before, now = _columns(older, []), _columns(newer, [])
     found = {}
     for name in before.keys() & now.keys():
@@ -130,16 +139,20 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
 
 
 def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str]) -> dict[str, str]:
-    """Columns to which a newer DDL record gives another type than an older one and the declaration, and the type they have now.
+    """Columns to which a newer DDL record gives another type than an older one and the declaration, and the type they
+    have now.
 
-    Where several modes of the connector give what is declared, of all columns of the older record, it is the first of them.
+    Where several modes of the connector give what is declared, of all columns of the older record, it is the first of
+    them.
     """
     before, now = _columns(older, []), _columns(newer, [])
     modes: dict[str, list[str]] = {}
     for name, column in before.items():
         fit = [mode for mode, kind in column.types.items() if kind == declared.get(name)]
         if fit:  # not of a type that somebody chose
-            modes[column.setting] = [mode for mode in modes.get(column.setting, fit) if mode in fit] if column.setting else fit
+            modes[column.setting] = (
+                [mode for mode in modes.get(column.setting, fit) if mode in fit] if column.setting else fit
+            )
     found = {}
     for name in (name for name in declared if name in before and name in now):
         then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
@@ -169,12 +182,14 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
 def _modes(columns: list[_Column]) -> list[str]:
     """The modes in which all values of the columns can have been written, and of these the ones that they look like."""
     possible = [mode for mode in columns[0].types if all(column.allows(mode) for column in columns)]
-    telling = [column for column in columns if any(column.suggests(mode) for mode in possible)]  # others look like none of them
+    telling = [
+        column for column in columns if any(column.suggests(mode) for mode in possible)
+    ]  # others look like none of them
     return [mode for mode in possible if all(column.suggests(mode) for column in telling)] or possible
 
 
 def _are_confusable(types: list[str]) -> bool:
-    """Whether a value of one of the types would be read as another value of the other; else it is rejected, and seen."""
+    """Whether a value of one of the types is read as another value of the other; else it is rejected, and seen."""
     whole_number = any(kind.startswith("Decimal(") and kind.endswith(",0)") for kind in types)
     return (
         len(set(types) & TIMESTAMPS.keys()) > 1
@@ -203,19 +218,26 @@ def _can_be(kind: str, value: Any, fraction: int) -> bool:
     if name == "Decimal":
         return is_number or isinstance(value, str) and _is_base64(value)
     if name == "DecimalText":
-        return isinstance(value, str) and bool(NUMBER.match(value)) and (bool(re.search("[.eE]", value)) or kind.endswith(",0)"))
+        return (
+            isinstance(value, str)
+            and bool(NUMBER.match(value))
+            and (bool(re.search("[.eE]", value)) or kind.endswith(",0)"))
+        )
     if name == "bytes_hex":
         return isinstance(value, str) and bool(HEXADECIMAL.match(value))
     if name == "bytes_url":
-        return isinstance(value, str) and not re.search("[+/]", value) and _is_base64(value.translate({45: "+", 95: "/"}))
+        return (
+            isinstance(value, str) and not re.search("[+/]", value) and _is_base64(value.translate({45: "+", 95: "/"}))
+        )
     return name != "bytes" or isinstance(value, str) and _is_base64(value)
 
 
 def looks_like(kind: str, values: Iterable[Any]) -> bool:
     """Whether values that can have been written as the type look so.
 
-    A timestamp in a unit that is too large is a date within a year of 1970 (2255 in milliseconds is March 1970 in microseconds),
-    so most values have to be of other years. A whole number in plain digits is, as base64, a negative one.
+    A timestamp in a unit that is too large is a date within a year of 1970 (2255 in milliseconds is March 1970 in
+    microseconds), so most values have to be of other years. A whole number in plain digits is, as base64, a negative
+    one.
     """
     name = kind.split("(")[0]
     if name in TIMESTAMPS:
@@ -271,7 +293,9 @@ def _column(column: dict[str, Any], values: tuple[Any, ...]) -> _Column:
         types = {"bytes or base64": "bytes", "base64-url-safe": "bytes_url", "hex": "bytes_hex"}
         return _Column(types, "binary.handling.mode", 0, values)
     if base in ("DATE", "TIME", "DATETIME"):
-        usual = {"DATE": "Date", "TIME": "MicroTime", "DATETIME": "Timestamp" if length <= 3 else "MicroTimestamp"}[base]
+        usual = {"DATE": "Date", "TIME": "MicroTime", "DATETIME": "Timestamp" if length <= 3 else "MicroTimestamp"}[
+            base
+        ]
         suffix = {"DATE": "Date", "TIME": "Time", "DATETIME": "Timestamp"}[base]
         units = ["Date"] * 3 if base == "DATE" else [suffix, "Micro" + suffix, "Nano" + suffix]
         modes = ("adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring")

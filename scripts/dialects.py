@@ -27,21 +27,73 @@ ROW_OPERATIONS = {"c", "r", "u", "d"}
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
 NOTIFICATION = {"id", "aggregate_type", "type", "additional_data"}
 RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
-# Members of an event that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its prefix.
+# Members of an event that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its
+# prefix.
 FLATTENED_METADATA = {
-    *("op", "ts_ms", "ts_us", "ts_ns", "version", "connector", "name", "db", "schema", "table", "collection", "keyspace", "shard"),
-    *("snapshot", "sequence", "lsn", "xmin", "txId", "txSeq", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no"),
+    *(
+        "op",
+        "ts_ms",
+        "ts_us",
+        "ts_ns",
+        "version",
+        "connector",
+        "name",
+        "db",
+        "schema",
+        "table",
+        "collection",
+        "keyspace",
+        "shard",
+    ),
+    *(
+        "snapshot",
+        "sequence",
+        "lsn",
+        "xmin",
+        "txId",
+        "txSeq",
+        "scn",
+        "commit_scn",
+        "change_lsn",
+        "commit_lsn",
+        "event_serial_no",
+    ),
     *("file", "pos", "row", "server_id", "gtid", "thread", "query"),
 }
 # Those that could be columns of a table as well: they are metadata where `__` or `source_` stands before them.
 SOURCE_METADATA = {
-    *("rs_id", "ssn", "redo_thread", "user_name", "row_id", "redo_sql", "lcr_position", "start_scn", "start_ts_ms", "commit_ts_ms"),
+    *(
+        "rs_id",
+        "ssn",
+        "redo_thread",
+        "user_name",
+        "row_id",
+        "redo_sql",
+        "lcr_position",
+        "start_scn",
+        "start_ts_ms",
+        "commit_ts_ms",
+    ),
     *("ord", "h", "wallTime", "lsid", "txnNumber", "tord", "stxnid", "initsync", "rs", "vgtid", "begin_lsn", "ts_sec"),
     *("commit_time", "cluster", "cluster_id", "commit_ts", "resolved_ts", "ts_hlc", "origin", "origin_lsn", "receiver"),
-    *("receiver_library", "server_transaction_id", "mod_number", "value_capture_type", "project_id", "instance_id", "database_id"),
+    *(
+        "receiver_library",
+        "server_transaction_id",
+        "mod_number",
+        "value_capture_type",
+        "project_id",
+        "instance_id",
+        "database_id",
+    ),
     *("change_stream_name", "low_watermark", "read_at_timestamp", "number_records_in_transaction", "transaction_tag"),
     *("system_transaction", "partition_token"),
-    *("is_last_record_in_transaction_in_partition", "number_of_partitions_in_transaction", "record_time", "tablet_id", "table_id"),
+    *(
+        "is_last_record_in_transaction_in_partition",
+        "number_of_partitions_in_transaction",
+        "record_time",
+        "tablet_id",
+        "table_id",
+    ),
     *("partition_id", "origin_id", "position_scn", "group_lsn", "group_offset", "batch_row_id"),
 }
 FLATTENED_TRANSACTION = {
@@ -119,7 +171,9 @@ def _is_cockroachdb(payload: Payload) -> bool:
 
 
 def _cockroachdb_table(payload: Payload) -> tuple[str, ...]:
-    return _named_by("database_name", "schema_name", "table_name")(payload) or _named_by("db", "schema", "table")(payload)
+    return _named_by("database_name", "schema_name", "table_name")(payload) or _named_by("db", "schema", "table")(
+        payload
+    )
 
 
 def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
@@ -138,7 +192,11 @@ def _document(payload: Payload, member: str) -> dict[str, Any] | None:
     if isinstance(document, dict):
         return {name: bson_kind(value) for name, value in document.items()}
     update = payload.get("updateDescription")
-    fields = parsed(update["updatedFields"]) if isinstance(update, dict) and isinstance(update.get("updatedFields"), str) else None
+    fields = (
+        parsed(update["updatedFields"])
+        if isinstance(update, dict) and isinstance(update.get("updatedFields"), str)
+        else None
+    )
     if not (str(payload.get("op")).lower() == "u" and member == "after" and isinstance(fields, dict)):
         return None
     in_part = {name.partition(".")[0]: BsonKind("any") for name in fields if "." in name}
@@ -195,7 +253,12 @@ def _with_prefix(payload: Payload) -> str:
     """`flattened`, or `flattened(<prefix>)` where the metadata of a row have another prefix than Debezium's own."""
     for name, value in payload.items():
         prefix = name.removesuffix("op")
-        if prefix in ("", "__", name) or prefix[-1].isalnum() or not isinstance(value, str) or value not in ROW_OPERATIONS:
+        if (
+            prefix in ("", "__", name)
+            or prefix[-1].isalnum()
+            or not isinstance(value, str)
+            or value not in ROW_OPERATIONS
+        ):
             continue
         metadata = [other for other in payload if _is_metadata(other, f"flattened({prefix})")]
         if "__deleted" in metadata and len(metadata) > 2:
@@ -207,7 +270,9 @@ def _is_metadata(name: str, connector: str) -> bool:
     prefix = connector[len("flattened(") : -1] or "__"
     rest = name.removeprefix(prefix)
     of_source = rest.removeprefix("source_")
-    is_of_source = of_source in FLATTENED_METADATA or (of_source != rest or prefix == "__") and of_source in SOURCE_METADATA
+    is_of_source = (
+        of_source in FLATTENED_METADATA or (of_source != rest or prefix == "__") and of_source in SOURCE_METADATA
+    )
     return name == "__deleted" or rest != name and (is_of_source or rest in FLATTENED_TRANSACTION)
 
 
@@ -217,13 +282,17 @@ class Dialect:
 
     connector: str  # name of the macro file
     recognises: Callable[[Payload], bool]
-    table: Callable[[Payload], tuple[str, ...]] | None = None  # empty: no table can be told; None: the topic identifies it
+    table: Callable[[Payload], tuple[str, ...]] | None = (
+        None  # empty: no table can be told; None: the topic identifies it
+    )
     is_row: Callable[[Payload], bool] = _has_row_operation
     after: str = "after"  # the members that hold the row images
     before: str = "before"
     form: str = "rows"  # of a row image, as in the macro's capabilities
     by_topic: bool = False  # whether the topic identifies the table where the payload does not
-    keys: Callable[[Payload, Any], list[str]] = lambda payload, schema: []  # key columns that payload or schema block tell
+    keys: Callable[[Payload, Any], list[str]] = (
+        lambda payload, schema: []
+    )  # key columns that payload or schema block tell
     columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns  # types that only the dialect knows
 
     def identity(self, payload: Payload, topic: str) -> tuple[str, ...]:
@@ -234,7 +303,9 @@ class Dialect:
     def described(self, schema: Any) -> dict[str, str]:
         """Columns and types from the schema block of a value; empty where it has none."""
         if self.form == "flat":
-            return {name: kind for name, kind in columns_of_struct(schema).items() if not _is_metadata(name, self.connector)}
+            return {
+                name: kind for name, kind in columns_of_struct(schema).items() if not _is_metadata(name, self.connector)
+            }
         if self.form == "cells":
             return columns_of_cells(schema, self.after) or columns_of_cells(schema, self.before)
         return columns_of_schema(schema, self.after, self.before)
@@ -267,7 +338,9 @@ class Dialect:
 
 # The first that recognises an event wins; the last recognises every envelope without a connector.
 DIALECTS = (
-    Dialect("lindorm", _is_lindorm, _named_by("db", "namespace", "table"), keys=_lindorm_keys, columns=_lindorm_columns),
+    Dialect(
+        "lindorm", _is_lindorm, _named_by("db", "namespace", "table"), keys=_lindorm_keys, columns=_lindorm_columns
+    ),
     Dialect(
         "huawei_cdl",
         lambda payload: "OPERATION" in payload and "DATA_STORE" in payload,
@@ -389,9 +462,10 @@ def refuse_foreign_formats(formats: dict[str | None, str], system: str) -> None:
     for topic, name in sorted(formats.items(), key=str):
         where = f"topic {topic!r}" if topic else "files of bare values"
         raise LakehouseError(
-            f"system {system}: the records of {where} are {name}, not Debezium JSON. Have their writer send Debezium JSON, and "
-            f"land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until they are taken away: "
-            f"delete from bronze.{system} where topic {'= ' + repr(topic) if topic else 'is null'} and error is null"
+            f"system {system}: the records of {where} are {name}, not Debezium JSON. Have their writer send Debezium"
+            f" JSON, and land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until"
+            f" they are taken away: delete from bronze.{system} where topic"
+            f" {'= ' + repr(topic) if topic else 'is null'} and error is null"
         )
 
 
@@ -415,10 +489,10 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         if wanted:
             return known[wanted] if known[wanted].is_row(payload) else None
         raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of {', '.join(known)}. "
-            "Name the one that writes as it does (CONNECTOR), or take them away: "
-            f"delete from bronze.{system} where topic = {topic!r} and coalesce("
-            f"get_json_object(value, '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {told!r}"
+            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of"
+            f" {', '.join(known)}. Name the one that writes as it does (CONNECTOR), or take them away: delete from"
+            f" bronze.{system} where topic = {topic!r} and coalesce(get_json_object(value,"
+            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {told!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):

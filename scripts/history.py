@@ -43,10 +43,14 @@ def write_history(system: str, names: Collection[str], models: Path) -> list[str
         found = found or [one for one in tables if name == one.table.identity[-1]]
         if len(found) != 1:
             known = ", ".join(sorted(one.table.name for one in tables)) or "none"
-            raise LakehouseError(f"HISTORY={name}: {len(found) or 'no'} tables of system {system} have this name. Tables: {known}.")
+            raise LakehouseError(
+                f"HISTORY={name}: {len(found) or 'no'} tables of system {system} have this name. Tables: {known}."
+            )
         declared, table = found[0], found[0].table
         if not table.keys:
-            raise LakehouseError(f"HISTORY={name}: {table.name} has no key, so its rows have no versions. Name one with KEYS.")
+            raise LakehouseError(
+                f"HISTORY={name}: {table.name} has no key, so its rows have no versions. Name one with KEYS."
+            )
         for path, text in _files(system, declared).items():
             if not (models / path).exists():
                 put(models / path, text)

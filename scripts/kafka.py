@@ -28,8 +28,10 @@ TASK_OFFSETS = 50_000  # offsets of one partition that one task reads: a data fi
 FILE_OFFSETS = 5_000  # offsets of a data file that holds several small partitions
 # What a client may not choose here, as it decides what lands.
 NOT_PASSED = ("bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset", "enable.auto.commit")
-# A broker that does not answer is told after half a minute. Records of transactions that were aborted were never written.
-# What is read is there already: a fetch that waits for more (half a second by default) would do so once for each partition.
+# A broker that does not answer is told after half a minute. Records of transactions that were aborted were never
+# written.
+# What is read is there already: a fetch that waits for more (half a second by default) would do so once for each
+# partition.
 DEFAULTS = {
     "default.api.timeout.ms": "30000",
     "request.timeout.ms": "15000",
@@ -49,7 +51,8 @@ def read_properties(path: str) -> dict[str, str]:
         path: the file, in UTF-8; empty for none.
 
     Raises:
-        LakehouseError: it cannot be read, or a line of it has no value. The line itself is not shown: it may be a secret.
+        LakehouseError: it cannot be read, or a line of it has no value. The line itself is not shown: it may be a
+            secret.
     """
     if not path:
         return {}
@@ -95,8 +98,8 @@ def add_connector(spark: SparkSession, jars: list[Path]) -> None:
             spark.sql(f"add jar '{jar}'").collect()
     if not _has_connector(spark):
         raise LakehouseError(
-            "the Spark server has no Kafka connector, and cannot read the jars of this machine. Start it with the package "
-            "org.apache.spark:spark-sql-kafka-0-10_2.13 in its own version, or unset SPARK_REMOTE."
+            "the Spark server has no Kafka connector, and cannot read the jars of this machine. Start it with the"
+            " package org.apache.spark:spark-sql-kafka-0-10_2.13 in its own version, or unset SPARK_REMOTE."
         )
 
 
@@ -168,14 +171,18 @@ class Topics:
                     query.stop()
         found: Offsets = {}
         for topic, partitions in end.items():
-            found.update({(topic, int(number)): (begin[topic][number], latest) for number, latest in partitions.items()})
+            found.update(
+                {(topic, int(number)): (begin[topic][number], latest) for number, latest in partitions.items()}
+            )
         missing = sorted(set(self.listed) - {topic for topic, _ in found})
         if missing:
             raise LakehouseError(
                 f"KAFKA={self.servers}: there is no topic {', '.join(missing)}, or it may not be read. Check TOPICS."
             )
         if not found:
-            raise LakehouseError(f"KAFKA={self.servers}: no topic matches TOPICS={self.names}; all of a name has to match.")
+            raise LakehouseError(
+                f"KAFKA={self.servers}: no topic matches TOPICS={self.names}; all of a name has to match."
+            )
         return dict(sorted(found.items()))
 
     def _first_batch(self, query: Any) -> Any:
@@ -189,11 +196,12 @@ class Topics:
         )  # as PySpark prints them
 
     def read(self, spark: SparkSession, offsets: Offsets) -> DataFrame:
-        """The records from the first offset of each partition to before the second one, as rows of bronze without a batch.
+        """The records from the first offset of each partition to before the second one, as rows of bronze without a
+        batch.
 
-        Key and value are text, byte for byte. A record of which one is no UTF-8 has neither, but `error`, and both as base64
-        in `raw`. The error tells those that begin with the zero byte of a schema registry (Avro, Protobuf). Reading fails where
-        records were deleted meanwhile; offsets that never held one are passed over.
+        Key and value are text, byte for byte. A record of which one is no UTF-8 has neither, but `error`, and both as
+        base64 in `raw`. The error tells those that begin with the zero byte of a schema registry (Avro, Protobuf).
+        Reading fails where records were deleted meanwhile; offsets that never held one are passed over.
         """
         with self._told():
             records = (
@@ -218,7 +226,9 @@ class Topics:
             "topic",
             "partition",
             "offset",
-            F.when(F.col("timestamp") >= F.lit("1970-01-01T00:00:00Z").cast("timestamp"), F.col("timestamp")).alias("timestamp"),
+            F.when(F.col("timestamp") >= F.lit("1970-01-01T00:00:00Z").cast("timestamp"), F.col("timestamp")).alias(
+                "timestamp"
+            ),
             *(F.when(is_text, text).alias(name) for name, text in texts.items()),
             F.when(F.size("headers") > 0, F.col("headers")).alias("headers"),
             F.lit(None).cast("string").alias("file"),
@@ -232,7 +242,9 @@ class Topics:
         for name, value in {**DEFAULTS, **self.properties}.items():
             if name not in NOT_PASSED:
                 reader = reader.option(f"kafka.{name}", value)
-        return reader.format("kafka").option("kafka.bootstrap.servers", self.servers).option("fetchOffset.numRetries", "1")
+        return (
+            reader.format("kafka").option("kafka.bootstrap.servers", self.servers).option("fetchOffset.numRetries", "1")
+        )
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -244,7 +256,9 @@ class Topics:
             raise self.explained(error, always=True) from error
 
     def explained(self, error: Exception, always: bool = False) -> Exception:
-        """What to raise for an error of Spark's that came of reading Kafka; the error itself where Kafka has no part in it."""
+        """What to raise for an error of Spark's that came of reading Kafka; the error itself where Kafka has no part in
+        it.
+        """
         text = str(error)
         # A server that was started without the connector cannot tell what stopped its task.
         if "may have been lost" in text or "OffsetOutOfRange" in text or "UnknownReason" in text:

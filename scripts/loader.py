@@ -34,7 +34,9 @@ FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
 CHUNK_OFFSETS = 200_000  # of topics, in one commit
 CHECKED_OFFSETS = 100  # by which a topic is known again
-WITH_RECORDS = "summary['added-records'] is not null"  # of a snapshot; a commit of none leaves its number to the next one
+WITH_RECORDS = (  # of a snapshot; a commit of none leaves its number to the next one
+    "summary['added-records'] is not null"
+)
 KAFKA = "kafka:"  # what a partition is called in the ledger: kafka:<topic>/<partition>
 ATTEMPTS = 20
 
@@ -54,12 +56,17 @@ BRONZE_COLUMNS = """
     error string comment 'Why it is no record; null for a record',
     raw binary comment 'What is no record: the bytes of the line, or key and value in base64 where they came from Kafka'
 """
-# Each commit writes all of a table's metadata anew; Iceberg would keep a hundred of these files in mind, and delete none.
-METADATA_PROPERTIES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "10"}
+# Each commit writes all of a table's metadata anew; Iceberg would keep a hundred of these files in mind, and delete
+# none.
+METADATA_PROPERTIES = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "10",
+}
 BRONZE_PROPERTIES = {
     **METADATA_PROPERTIES,
     "format-version": "3",
-    # Events are up to forty times as large when they are read as in their files. For Iceberg small files share a task, up to
+    # Events are up to forty times as large when they are read as in their files. For Iceberg small files share a task,
+    # up to
     # 16 MB: where each counts for more than half of that, all cores read what landed at once.
     "read.split.open-file-cost": str(9 * 1024 * 1024),
     "write.distribution-mode": "none",
@@ -158,7 +165,8 @@ class _Span:
 class _Gathering:
     """The records of a chunk as they are read.
 
-    A value with a schema block is cut where its payload begins. The heads are long and few: each is kept once, and sent once.
+    A value with a schema block is cut where its payload begins. The heads are long and few: each is kept once, and sent
+    once.
     """
 
     def __init__(self) -> None:
@@ -239,9 +247,9 @@ class _Gathering:
 def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """The files that a path, a folder or a glob pattern names, each once, sorted.
 
-    Of a folder, also of one that a pattern matches, these are all files below it, also in folders that it links to. Files and
-    folders below it that begin with `.` or `_` are left out: half-written files and markers of the programs that write folders
-    (`.part`, `_SUCCESS`, `_temporary/`). A path or a pattern names such a file, too.
+    Of a folder, also of one that a pattern matches, these are all files below it, also in folders that it links to.
+    Files and folders below it that begin with `.` or `_` are left out: half-written files and markers of the programs
+    that write folders (`.part`, `_SUCCESS`, `_temporary/`). A path or a pattern names such a file, too.
 
     Args:
         say: called with a line about files that are left out.
@@ -262,7 +270,8 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
             if match.is_dir():
                 hidden_parts = [part for part in match.parts if part.startswith((".", "_"))]
                 is_hidden = any(
-                    not any(named[0] == part[0] and fnmatch(part, named) for named in path.parts) for part in hidden_parts
+                    not any(named[0] == part[0] and fnmatch(part, named) for named in path.parts)
+                    for part in hidden_parts
                 )
                 below, left_out = ([], [match]) if is_hidden else _files_below(match)
                 found, hidden = found + below, hidden + left_out
@@ -291,17 +300,23 @@ def _refuse_broken_link(path: Path) -> None:
 
 
 def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """All files below a folder, through links, each folder once; and the files and folders that are left out for their names."""
+    """All files below a folder, through links, each folder once; and the files and folders that are left out for their
+    names.
+    """
 
     def refuse(error: OSError) -> None:
-        raise LakehouseError(f"{error.filename}: the folder cannot be read ({error.strerror}). All that is in EVENTS has to be.")
+        raise LakehouseError(
+            f"{error.filename}: the folder cannot be read ({error.strerror}). All that is in EVENTS has to be."
+        )
 
     found, hidden, seen = list[Path](), list[Path](), set[Path]()
     for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         here = Path(place)
         seen.add(here.resolve())
         hidden += [here / name for name in (*folders, *names) if name.startswith((".", "_"))]
-        folders[:] = [name for name in folders if not name.startswith((".", "_")) and (here / name).resolve() not in seen]
+        folders[:] = [
+            name for name in folders if not name.startswith((".", "_")) and (here / name).resolve() not in seen
+        ]
         for path in (here / name for name in names if not name.startswith((".", "_"))):
             _refuse_broken_link(path)
             if path.is_file():
@@ -309,7 +324,9 @@ def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
     return found, hidden
 
 
-def land_files(spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None) -> Landed:
+def land_files(
+    spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None
+) -> Landed:
     """Land what is new in `files` in `bronze.<system>`.
 
     Args:
@@ -342,7 +359,8 @@ def land_topics(
         system: name of the system, already checked to be a plain name.
         topics: where and which they are.
         say: called with a line of progress.
-        warn: called with each of `Landed.lost`, before anything is committed: no later run finds it again, whatever this one does.
+        warn: called with each of `Landed.lost`, before anything is committed: no later run finds it again, whatever
+            this one does.
 
     Raises:
         LakehouseError: the broker does not answer or refuses, a topic does not exist, or another loader kept winning.
@@ -442,14 +460,22 @@ def create_bronze(spark: SparkSession, system: str) -> None:
             ", ".join(f"'{name}' = '{value}'" for name, value in given.items())
             for given in (BRONZE_PROPERTIES, METADATA_PROPERTIES)
         )
-        spark.sql(f"create table if not exists {table} ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties}, {_new_id()})")
-        if _table_state(spark, table)[1:] == (0, 0):  # without the ledger nothing tells whether numbers were given before
+        spark.sql(
+            f"create table if not exists {table} ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties},"
+            f" {_new_id()})"
+        )
+        if _table_state(spark, table)[1:] == (
+            0,
+            0,
+        ):  # without the ledger nothing tells whether numbers were given before
             spark.sql(f"alter table {table} set tblproperties ({_new_id()})")
         spark.sql(f"create table if not exists {ledger} ({LEDGER_COLUMNS}) using iceberg tblproperties ({of_ledger})")
 
 
 def _new_id() -> str:
-    """The property by which tables that were built from bronze know whether its batches are still those that they have merged."""
+    """The property by which tables that were built from bronze know whether its batches are still those that they have
+    merged.
+    """
     return f"'cdc.id' = '{uuid.uuid4().hex}'"
 
 
@@ -480,7 +506,9 @@ class _Ledger:
     """What has landed of files and partitions."""
 
     files: dict[str, Taken]  # by name, as it stood when it was looked at last
-    contents: dict[str, tuple[str, Taken]]  # digest of a file that was taken as a whole → one that had it, and how far that is
+    contents: dict[
+        str, tuple[str, Taken]
+    ]  # digest of a file that was taken as a whole → one that had it, and how far that is
     last: int  # the greatest batch that was not taken back, of which rows are where nothing is new
 
 
@@ -489,9 +517,10 @@ def _read_ledger(
 ) -> tuple[_Ledger, dict[Place, int], int]:
     """What has landed, the highest offset of each partition, and the greatest number that was given.
 
-    `snapshot` is that of bronze, `batch` the greatest in it, `given` the greatest of all its snapshots. Where a loader died, only
-    the files that are wanted now are looked at again. Numbers of batches that were taken back or deleted from bronze are not given
-    again: tables that merged them would not read the new ones. Batches that were taken back have one row without a file.
+    `snapshot` is that of bronze, `batch` the greatest in it, `given` the greatest of all its snapshots. Where a loader
+    died, only the files that are wanted now are looked at again. Numbers of batches that were taken back or deleted
+    from bronze are not given again: tables that merged them would not read the new ones. Batches that were taken back
+    have one row without a file.
 
     Raises:
         _OtherLoader: more has landed since bronze was looked at.
@@ -518,7 +547,9 @@ def _read_ledger(
     rows = _ledger_rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
     missing: set[int] = set()
     expected = set(range(1, batch + 1)).difference(*(range(after + 1, last + 1) for after, last in back))
-    if (rows[0].commits if rows else 0) != len(expected):  # a loader died between its two commits, or is between them now
+    if (rows[0].commits if rows else 0) != len(
+        expected
+    ):  # a loader died between its two commits, or is between them now
         noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
         missing = expected - {row.batch for row in noted}
         # After that: what is noted in between is looked for once too often, never too little.
@@ -559,33 +590,33 @@ def _read_ledger(
 def _ledger_rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
     """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
 
-    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that is. In
-    time a ledger has a row for each partition and batch.
+    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that
+    is. In time a ledger has a row for each partition and batch.
     """
     times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
-    rows: list[Row] = spark.sql(
-        f"""
+    rows: list[Row] = spark.sql(f"""
         select
             file,
             substring_index(file_digest, ' ', 1) as content,
             max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
             (
-                select count(distinct batch) from {ledger} where offsets is not null and batch <= {batch} and {condition}
+                select count(distinct batch) from {ledger}
+                where offsets is not null and batch <= {batch} and {condition}
             ) as commits,
             max(if(offsets is not null, batch, 0)) as last_commit
         from {ledger}
         where {condition}
         group by file, content, if(file = '', batch, 0)
-        """
-    ).collect()
+        """).collect()
     return rows
 
 
 def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
-    """Whether bronze, at the snapshot `current`, lacks a batch because it was rolled back or made anew; else it was deleted.
+    """Whether bronze, at the snapshot `current`, lacks a batch because it was rolled back or made anew; else it was
+    deleted.
 
-    Where the snapshots that would tell are expired, it is taken for deleted: what tables have merged of it stays, and they are not
-    built anew without it.
+    Where the snapshots that would tell are expired, it is taken for deleted: what tables have merged of it stays, and
+    they are not built anew without it.
     """
     if current is None:
         return True
@@ -603,7 +634,8 @@ def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch:
 def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     """Forget the files and offsets of the batches after `batch`, which were taken back. Returns what to tell.
 
-    Tables that were built of them are not what is in bronze: they refuse it by its new identity. Their numbers are kept in mind.
+    Tables that were built of them are not what is in bronze: they refuse it by its new identity. Their numbers are kept
+    in mind.
     """
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
     spark.sql(f"alter table {table} set tblproperties ({_new_id()})")
@@ -611,9 +643,9 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
         spark.sql(f"delete from {ledger} where batch > {batch} and batch <= {given}")
         spark.sql(f"insert into {ledger} select '', {batch}, 0, '', '', {given}, null")
     return (
-        f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among the events "
-        "named. Land all that is missing, then build its tables anew: "
-        f".venv/bin/dbt run --full-refresh --select source:bronze.{system}+"
+        f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among"
+        " the events named. Land all that is missing, then build its tables anew: .venv/bin/dbt run --full-refresh"
+        f" --select source:bronze.{system}+"
     )
 
 
@@ -622,7 +654,7 @@ def _raise(newest: dict[Place, int], place: Place, offset: int) -> None:
 
 
 def _recovered(file: str, entry: Row) -> Taken:
-    """How far a file is taken whose last record in bronze is `entry`; no digest fits where another record stands there."""
+    """How far a file is taken whose last record in bronze is `entry`; no digest fits if another record stands there."""
     path = Path(file)
     taken = Taken(entry.bytes, entry.lines, "gone")
     seen = text_hash(path, entry.bytes) if path.exists() else None
@@ -655,7 +687,7 @@ def _read_ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """By which a file that was put in its place, cut or written to meanwhile is told from the one that was looked at."""
+    """What tells a file that was replaced, cut or written to meanwhile from the one that was looked at."""
     try:
         state = path.stat()
     except FileNotFoundError:
@@ -727,7 +759,9 @@ def _chunks(files: list[Path], ledger: _Ledger, landed: Landed) -> Iterator[_Chu
         if whole:
             contents[digest] = name, as_taken
         if rest.size:
-            landed.notes.append(f"{path}: {rest.size} bytes at the end are no complete record: still being written, or cut off")
+            landed.notes.append(
+                f"{path}: {rest.size} bytes at the end are no complete record: still being written, or cut off"
+            )
     if chunk.taken:
         yield chunk.chunk()
 
@@ -879,12 +913,16 @@ def _identified(records: DataFrame) -> DataFrame:
 
 
 def _marked(records: DataFrame) -> DataFrame:
-    """With a digest to know the very record again: a tombstone may be the same as one of a topic's former life, its time is not."""
+    """With a digest to know the very record again: a tombstone may be the same as one of a topic's former life, its
+    time is not.
+    """
     return records.withColumn("digest", F.xxhash64("key", "value", "raw", "timestamp"))
 
 
 def _held(spark: SparkSession, table: str, offsets: dict[Any, tuple[int, int]]) -> DataFrame:
-    """The identities of records that bronze holds, of at least these offsets: one range, so that most files are left unread."""
+    """The identities of records that bronze holds, of at least these offsets: one range, so that most files are left
+    unread.
+    """
     topics = {topic for topic, _ in offsets}
     lowest, highest = min(start for start, _ in offsets.values()), max(end for _, end in offsets.values()) - 1
     old = spark.table(table).where(F.col("topic").isin(*topics) & F.col("offset").between(lowest, highest))
@@ -899,13 +937,16 @@ def _compared(spark: SparkSession, table: str, records: DataFrame, offsets: Offs
     return {(row.topic, row.partition): (row.read, row.known) for row in counted}
 
 
-def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, Taken], landed: Landed) -> Iterator[_Span]:
+def _spans(
+    spark: SparkSession, system: str, topics: Topics, ledger: dict[str, Taken], landed: Landed
+) -> Iterator[_Span]:
     """The new offsets of the topics in pieces of `CHUNK_OFFSETS`, a partition after the other."""
     offsets = topics.offsets(spark)
     taken = _gone(topics, offsets, ledger, landed)
     todo = _new_offsets(spark, system, topics, offsets, ledger, landed)
     known = {name: entry for name, entry in ledger.items() if name.startswith(KAFKA)}
-    # Where a partition begins is noted before anything is committed: should this run end, the next takes nothing before for lost.
+    # Where a partition begins is noted before anything is committed: should this run end, the next takes nothing before
+    # for lost.
     starts = {f"{KAFKA}{topic}/{partition}": start for (topic, partition), (start, _) in todo.items()}
     begun = {name: Taken(start) for name, start in starts.items() if start and name not in known and name not in taken}
     if begun:
@@ -936,9 +977,11 @@ def _spans(spark: SparkSession, system: str, topics: Topics, ledger: dict[str, T
 def _new_offsets(
     spark: SparkSession, system: str, topics: Topics, offsets: Offsets, ledger: dict[str, Taken], landed: Landed
 ) -> Offsets:
-    """The offsets that are to be read: those after the last that was read, or all where the topic is not the one that was read.
+    """The offsets that are to be read: those after the last that was read, or all where the topic is not the one that
+    was read.
 
-    Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose records.
+    Reading again is harmless, as what bronze holds does not land again; taking another topic for the same would lose
+    records.
     """
     read_so_far = {place: ledger.get(f"{KAFKA}{place[0]}/{place[1]}", Taken()) for place in offsets}
     topics_read = {topic for (topic, _), taken in read_so_far.items() if taken.bytes}
@@ -948,15 +991,17 @@ def _new_offsets(
         name = f"{place[0]}/{place[1]}"
         if latest < upto:
             landed.notes.append(
-                f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was created anew or cut. Read from its start"
-                + (f", offset {earliest:,}: what it held before that is not known" if earliest else "")
+                f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was created anew or cut. Read from"
+                " its start" + (f", offset {earliest:,}: what it held before that is not known" if earliest else "")
             )
             new[place] = (earliest, latest)
         elif not upto and earliest and place[0] in topics_read:
             landed.lost.append(f"{name}: offsets 0 to {earliest - 1:,} were deleted before they were read")
             new[place] = (earliest, latest)
         elif not upto and earliest:
-            landed.notes.append(f"{name} begins at offset {earliest:,}: older records were deleted before the first run")
+            landed.notes.append(
+                f"{name} begins at offset {earliest:,}: older records were deleted before the first run"
+            )
             new[place] = (earliest, latest)
         elif earliest > upto:
             landed.lost.append(f"{name}: offsets {upto:,} to {earliest - 1:,} were deleted before they were read")
@@ -978,7 +1023,10 @@ def _new_offsets(
                 place = row.topic, row.partition
                 held[place] = (1, int(str(row.digest) == read_so_far[place].digest))
         for place in marked.keys() - held.keys():  # compacted, or the mark of a transaction of another topic
-            checked[place] = (max(offsets[place][0], read_so_far[place].bytes - CHECKED_OFFSETS), read_so_far[place].bytes)
+            checked[place] = (
+                max(offsets[place][0], read_so_far[place].bytes - CHECKED_OFFSETS),
+                read_so_far[place].bytes,
+            )
         checked = {place: (start, end) for place, (start, end) in checked.items() if start < end}
         if checked:
             held |= _compared(spark, f"bronze.`{system}`", topics.read(spark, checked), checked)
@@ -1029,8 +1077,12 @@ def _arrow_batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in columns], schema=schema)
 
 
-def _write_ledger(spark: SparkSession, system: str, batch: int, taken: dict[str, Taken], newest: dict[Place, int] | None) -> None:
-    """Note how far the files are taken; `newest` are the highest offsets up to `batch`, None where nothing was committed."""
+def _write_ledger(
+    spark: SparkSession, system: str, batch: int, taken: dict[str, Taken], newest: dict[Place, int] | None
+) -> None:
+    """Note how far the files are taken; `newest` are the highest offsets up to `batch`, None where nothing was
+    committed.
+    """
     offsets: list[Any] = [None if newest is None else []] * len(taken)
     if newest is not None:
         offsets[0] = [(*place, offset) for place, offset in newest.items()]

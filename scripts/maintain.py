@@ -1,12 +1,12 @@
 """`make maintain`: compacts small files, expires old snapshots and removes orphan files, for all tables of a system.
 
-What a table has merged, or bronze has landed, is a property of the snapshot that did it: its mark (macros/debezium/merged.sql,
-`_table_state` in scripts/loader.py). The snapshot of a compaction has none; the newest mark is then looked up among its parents.
-So expiry keeps the snapshot with the newest mark, and all after it. No step changes a row, and each finds what is left to do by
-looking at the table: stopped anywhere, the next call goes on.
+What a table has merged, or bronze has landed, is a property of the snapshot that did it: its mark
+(macros/debezium/merged.sql, `_table_state` in scripts/loader.py). The snapshot of a compaction has none; the newest
+mark is then looked up among its parents. So expiry keeps the snapshot with the newest mark, and all after it. No step
+changes a row, and each finds what is left to do by looking at the table: stopped anywhere, the next call goes on.
 
-Sources: Iceberg's pages "Maintenance" and "Spark procedures". `rewrite_position_delete_files` is not called, as it leaves deletion
-vectors as they are; `rewrite_data_files` removes them with the rows that they delete.
+Sources: Iceberg's pages "Maintenance" and "Spark procedures". `rewrite_position_delete_files` is not called, as it
+leaves deletion vectors as they are; `rewrite_data_files` removes them with the rows that they delete.
 """
 
 import os
@@ -30,12 +30,18 @@ SMALL_FILES = 5  # of a partition
 MANIFESTS, MANIFEST_BYTES = 20, 4 << 20  # Iceberg writes up to 8 MiB into one
 # Only files below `min` are small, and none is too large: a row is rewritten a few times, however much its table grows.
 SIZES = {"min-file-size-bytes": 32 << 20, "target-file-size-bytes": 128 << 20, "max-file-size-bytes": 1 << 30}
-# A model reads few of bronze's topics, so these are not mixed. Values are up to forty times as large in memory: groups are small.
-SIZES_OF_BRONZE = {"min-file-size-bytes": 8 << 20, "target-file-size-bytes": 16 << 20, "max-file-group-size-bytes": 256 << 20}
+# A model reads few of bronze's topics, so these are not mixed. Values are up to forty times as large in memory: groups
+# are small.
+SIZES_OF_BRONZE = {
+    "min-file-size-bytes": 8 << 20,
+    "target-file-size-bytes": 16 << 20,
+    "max-file-group-size-bytes": 256 << 20,
+}
 SORTED = "strategy => 'sort', sort_order => 'topic ASC NULLS FIRST, batch ASC NULLS FIRST'"
 # A landing without records leaves its number to the next one.
 SNAPSHOTS = """
-    select snapshot_id, parent_id, unix_millis(committed_at) as at, name as ref, int(summary['total-data-files']) as files,
+    select snapshot_id, parent_id, unix_millis(committed_at) as at, name as ref,
+        int(summary['total-data-files']) as files,
         int(summary['total-delete-files']) as deletes,
         exists(map_keys(summary), key -> startswith(key, 'cdc-batch-'))
             or summary['cdc-batch'] is not null and summary['added-records'] is not null as is_marked
@@ -52,9 +58,14 @@ def all_tables(spark: SparkSession) -> list[str]:
 
 
 def of_system(tables: list[str], system: str) -> list[str]:
-    """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories, counts."""
+    """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories,
+    counts.
+    """
     parts = {table: table.strip("`").split("`.`") for table in tables}
-    found = {t: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema for t, (schema, name) in parts.items()}
+    found = {
+        t: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
+        for t, (schema, name) in parts.items()
+    }
     systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
     if system and system not in systems:
         raise LakehouseError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
@@ -62,8 +73,9 @@ def of_system(tables: list[str], system: str) -> list[str]:
 
 
 def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
-    """The tables whose orphan files may be removed. In other folders `remove_orphan_files` would remove files of tables: in one
-    that is not absolute, and in one of two tables, because one was renamed and the other one has its old name."""
+    """The tables whose orphan files may be removed. In other folders `remove_orphan_files` would remove files of
+    tables: in one that is not absolute, and in one of two tables, because one was renamed and the other one has its old
+    name."""
     rows = [(table, row) for table in tables for row in spark.sql(f"describe extended {table}").collect()]
     folders = {table: row.data_type.rstrip("/") + "/" for table, row in rows if row.col_name == "Location"}
     shared = Counter(above for above in folders.values() for below in folders.values() if below.startswith(above))
@@ -71,7 +83,9 @@ def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
 
 
 def expired(snapshots: list[Any], before: int) -> list[int]:
-    """The rows of SNAPSHOTS that may go: the next one replaced them before a time (milliseconds), and they lead to no mark."""
+    """The rows of SNAPSHOTS that may go: the next one replaced them before a time (milliseconds), and they lead to no
+    mark.
+    """
     by_id = {one.snapshot_id: one for one in snapshots}
     replaced_at = {one.snapshot_id: one.at for one in snapshots} | {one.parent_id: one.at for one in snapshots}
     kept = {one.snapshot_id for one in snapshots if one.ref}
@@ -105,13 +119,17 @@ class Maintenance:
         """Do what there is to do. A step that changes nothing commits nothing."""
         stored = {row.key for row in self.sql(f"show tblproperties {self.table}")}
         if missing := [f"'{name}' = '{value}'" for name, value in METADATA_PROPERTIES.items() if name not in stored]:
-            self.sql(f"alter table {self.table} set tblproperties ({', '.join(missing)})")  # a table of an older version
+            self.sql(
+                f"alter table {self.table} set tblproperties ({', '.join(missing)})"
+            )  # a table of an older version
             self.done["properties"] += 1
         self._compact()
         self._rewrite_manifests()
         self._expire()
         if self.with_orphans:
-            older = time.strftime("older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", time.gmtime(time.time() - ORPHAN_HOURS * 3600))
+            older = time.strftime(
+                "older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", time.gmtime(time.time() - ORPHAN_HOURS * 3600)
+            )
             self.done["orphans"] += len(self._call("remove_orphan_files", older, "prefix_listing => true"))
 
     def _compact(self) -> None:
@@ -121,11 +139,18 @@ class Maintenance:
         is_bronze = self.table.startswith("`bronze`") and "__" not in self.table
         options = SIZES | (SIZES_OF_BRONZE if is_bronze else {}) | {"min-input-files": SMALL_FILES}
         texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
-        files, written, _, _, deletes = self._call("rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})")[0]
+        files, written, _, _, deletes = self._call(
+            "rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})"
+        )[0]
         self.done.update(files=files, written=written, deletes=deletes)
 
-    def _rewrite_manifests(self) -> None:  # those that name only removed files do not count: the next commit leaves them out
-        named = "added_data_files_count + existing_data_files_count + added_delete_files_count + existing_delete_files_count"
+    def _rewrite_manifests(
+        self,
+    ) -> None:  # those that name only removed files do not count: the next commit leaves them out
+        named = (
+            "added_data_files_count + existing_data_files_count + added_delete_files_count +"
+            " existing_delete_files_count"
+        )
         found = self.sql(f"select count(*) as n, avg(length) as bytes from {self.table}.manifests where {named} > 0")[0]
         if found.n >= MANIFESTS and found.bytes < MANIFEST_BYTES:
             self.done["manifests"] += self._call("rewrite_manifests")[0].rewritten_manifests_count
@@ -152,7 +177,10 @@ def told(done: Counter[str]) -> str:
 
 
 def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any) -> None:
-    """Maintain the tables of a system, of all if it is empty, and say what was done. No run builds meanwhile; landing goes on."""
+    """Maintain the tables of a system, of all if it is empty, and say what was done.
+
+    No run builds meanwhile; landing goes on.
+    """
     there = all_tables(spark)
     chosen, own = of_system(there, system), own_folders(spark, there)
     total, changed = Counter[str](), 0

@@ -15,7 +15,8 @@ DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
 # What stands behind the last `"payload":`; all of a value that has none.
 TAIL = "substring_index(value, '\"payload\":', -1)"
-# What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to look through
+# What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to
+# look through
 # the schema block for where it ends would be most of what a sample costs. A column named `payload` does not begin so.
 HEAD = """if(
     startswith(tail, '{"before":'),
@@ -33,7 +34,8 @@ SOURCE = """from_json(
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""
-# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL. The
+# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of
+# Huawei CDL. The
 # events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
@@ -51,7 +53,7 @@ class Event(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """The new records of a topic: how many are records, and the place of the first one; how many are rejected, and why."""
+    """The new records of a topic: how many there are, and the place of the first; how many are rejected, and why."""
 
     topic: str | None
     records: int
@@ -80,7 +82,8 @@ class Bronze:
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         """Records above a batch, and of all batches of the `further` topics, that show what tables there are.
 
-        One event of each shape is looked at, whatever its place; for the types of values without a schema block some more.
+        One event of each shape is looked at, whatever its place; for the types of values without a schema block some
+        more.
         """
         rows = self._spark.table(self._name).where("value is not null")
         is_new = F.col("batch") > above_batch
@@ -88,7 +91,8 @@ class Bronze:
         rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
         shapes = _shapes(rows, HAS_SCHEMA)
         events = [Event(row.topic, row.value, row.key) for row in shapes]
-        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by one too.
+        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by
+        # one too.
         inside = ("io.debezium.connector.mongo", '"tableChanges"')
         one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
         with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
@@ -96,7 +100,9 @@ class Bronze:
             of_topics = rows.where(F.col("topic").isin(one_by_one))
             events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
         for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
-            of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where("true" if topic in one_by_one else f"not {HAS_SCHEMA}")
+            of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where(
+                "true" if topic in one_by_one else f"not {HAS_SCHEMA}"
+            )
             if topic in with_ddl:
                 of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
             sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
@@ -115,7 +121,9 @@ class Bronze:
         rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
         if names:
             rows = rows.where(reduce(or_, [F.col("value").contains(name) for name in names]))
-        rows = rows.orderBy(F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset")))
+        rows = rows.orderBy(
+            F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset"))
+        )
         return [(row.topic, row.value) for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect())]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
@@ -128,9 +136,9 @@ class Bronze:
         place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
         first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
         rows = self._spark.sql(
-            f"select topic, count_if(error is null) as records, {first}, count(error) as rejected, "
-            f"array_join(array_sort(collect_set(error)), ', ') as reasons from {self._name} where batch > {above_batch} "
-            "group by topic order by topic"
+            f"select topic, count_if(error is null) as records, {first}, count(error) as rejected,"
+            f" array_join(array_sort(collect_set(error)), ', ') as reasons from {self._name} where batch >"
+            f" {above_batch} group by topic order by topic"
         ).collect()
         return [Arrived(*row) for row in rows]
 
@@ -147,12 +155,16 @@ class Bronze:
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of landing.
+    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of
+    landing.
 
     First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
     """
     member = "'\"payload\":'"
-    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as string))"
+    key_shape = (
+        f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as"
+        " string))"
+    )
     # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
     text = "if(startswith(tail, '{\"before\":'), tail, value)"
     is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
@@ -174,7 +186,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
 
     if not first:
         return []
-    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be as many
+    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be
+    # as many
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
     batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
     there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")

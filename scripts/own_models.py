@@ -1,7 +1,7 @@
 """The models that people write, wherever they stand in models/: which of them a run has to build.
 
-Those are the models that read, directly or not, what the run changed, those that are new or edited, and those that failed before. A
-model waits until every system that it reads has tables.
+Those are the models that read, directly or not, what the run changed, those that are new or edited, and those that
+failed before. A model waits until every system that it reads has tables.
 """
 
 import hashlib
@@ -12,7 +12,11 @@ from typing import Any
 
 from scripts.scaffold import SYSTEM_MODELS
 
-PREFIXES = {"staging": "stg_", "silver": "", "live": "live_"}  # folder of the scaffold → how the names of its tables' models begin
+PREFIXES = {
+    "staging": "stg_",
+    "silver": "",
+    "live": "live_",
+}  # folder of the scaffold → how the names of its tables' models begin
 
 
 def is_scaffolded(path: Path, models: Path) -> bool:
@@ -29,7 +33,9 @@ def is_scaffolded(path: Path, models: Path) -> bool:
 
 
 def own_files(models: Path, shared: str) -> dict[str, str]:
-    """Path below `models` of each model that a person wrote → a digest of its text, of the YAML beside it, and of `shared`."""
+    """Path below `models` of each model that a person wrote → a digest of its text, of the YAML beside it, and of
+    `shared`.
+    """
     found = {}
     for path in sorted([*models.rglob("*.sql"), *models.rglob("*.py")]):
         if not is_scaffolded(path, models):
@@ -46,8 +52,8 @@ class OwnModels:
 
     Args:
         files: as `own_files` gives them.
-        state: what the runs before knew of each file: `text`, its digest, `reads`, the systems that it reads, and `is_built`,
-            whether it was built since its text or a table changed.
+        state: what the runs before knew of each file: `text`, its digest, `reads`, the systems that it reads, and
+            `is_built`, whether it was built since its text or a table changed.
         systems: the systems of this run.
         with_tables: all systems that have tables after it.
     """
@@ -57,11 +63,16 @@ class OwnModels:
     systems: Set[str]
     with_tables: Set[str]
     chosen: dict[str, str] = field(default_factory=dict)  # name of a model to build → its path
-    waiting: dict[str, list[str]] = field(default_factory=dict)  # path of a model → the systems without tables that it reads
+    waiting: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # path of a model → the systems without tables that it reads
     _reads: dict[str, list[str]] = field(default_factory=dict)
 
     def is_behind(self) -> bool:
-        """Whether one of them may have to be built although no table changes. Of a new text only dbt knows what it reads."""
+        """Whether one of them may have to be built although no table changes.
+
+        Of a new text only dbt knows what it reads.
+        """
         pending = [self._known(path) for path in self.files if self._is_pending(path)]
         return any(not known or self._is_of_run(known["reads"]) for known in pending)
 
@@ -81,9 +92,17 @@ class OwnModels:
         systems = {one: source.name for one, source in manifest.sources.items() if source.source_name == "bronze"}
         start = [ids[name] for name in changed if name in ids]
         # The scaffolded models that read these are among the changed ones, if a topic of theirs has something new.
-        start += [child for one, system in systems.items() if system in landed for child in manifest.child_map[one] if child in own]
+        start += [
+            child
+            for one, system in systems.items()
+            if system in landed
+            for child in manifest.child_map[one]
+            if child in own
+        ]
         for one, path in own.items():
-            self._reads[path] = sorted({systems[parent] for parent in _reached(manifest.parent_map, [one]) if parent in systems})
+            self._reads[path] = sorted(
+                {systems[parent] for parent in _reached(manifest.parent_map, [one]) if parent in systems}
+            )
             if self._is_pending(path) and self._is_of_run(self._reads[path]):
                 start.append(one)
         # Through models alone: `dbt run` builds nothing else.

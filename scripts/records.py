@@ -1,7 +1,7 @@
 """Files of Kafka records: records, `kcat -J` output, bare Debezium values; plain, gzip, zstd or bzip2.
 
-A file has one record a line (JSON Lines), or JSON values in a row: an array, objects without line ends, objects over several
-lines. The text of key and value is kept byte for byte: where they stand as nested JSON they are cut out of the
+A file has one record a line (JSON Lines), or JSON values in a row: an array, objects without line ends, objects over
+several lines. The text of key and value is kept byte for byte: where they stand as nested JSON they are cut out of the
 line, never parsed and printed again (a printed number may have lost digits).
 """
 
@@ -44,12 +44,18 @@ NOT_READ = (
     (rb"\xfd7zXZ\0", "compressed with xz", UNPACK),
     (rb"\x04\x22\x4d\x18", "compressed with lz4", UNPACK),
     (rb"\xff\x06\0\0sNaPpY", "compressed with snappy", UNPACK),
-    (rb"\0.{4}\s*\{", "JSON behind the five bytes of a schema registry (JsonSchemaConverter); expected JSON alone", EXPORT),
+    (
+        rb"\0.{4}\s*\{",
+        "JSON behind the five bytes of a schema registry (JsonSchemaConverter); expected JSON alone",
+        EXPORT,
+    ),
 )
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x1d\x1f]")  # never in JSON, nor in colours and separators around it
 SPACE = b" \t\r\n"
 BETWEEN_VALUES = re.compile(rb"(?:\xef\xbb\xbf|[ \t\r\n,\[\]])*")
-BRACKET = re.compile(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)*("?)|[{}\[\]]', re.DOTALL)  # or a text, in which brackets do not count
+BRACKET = re.compile(
+    rb'"[^"\\\n]*(?:\\.[^"\\\n]*)*("?)|[{}\[\]]', re.DOTALL
+)  # or a text, in which brackets do not count
 NO_OBJECT = re.compile(rb'(?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|[^"{\[\],\n])+', re.DOTALL)
 HEAD_BYTES = 1 << 16  # in which most files show their form
 MAX_INT = 2**31 - 1
@@ -85,8 +91,9 @@ class Taken:
     """How much of a file has landed, and what it looked like: enough to go on after it, or to see that
     another file stands under the same name now.
 
-    `bytes` and `lines` count the uncompressed text, `digest` is that of all of it. `whole` is of the file as it stood (compressed
-    or not) when all its complete lines had been taken: its digest and its times, as `described` writes them; empty before that.
+    `bytes` and `lines` count the uncompressed text, `digest` is that of all of it. `whole` is of the file as it stood
+    (compressed or not) when all its complete lines had been taken: its digest and its times, as `described` writes
+    them; empty before that.
     """
 
     bytes: int = 0
@@ -138,7 +145,9 @@ def is_unchanged(whole: str, now: str) -> bool:
 
 
 def described(digest: str, now: str) -> str:
-    """What the ledger keeps of a file: digest and times. Of two descriptions of a file the one with the later times is true."""
+    """What the ledger keeps of a file: digest and times. Of two descriptions of a file the one with the later times is
+    true.
+    """
     return f"{digest} {now}"
 
 
@@ -149,8 +158,8 @@ def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | Non
     the file may still be growing, or be cut off.
 
     Args:
-        content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next one
-            is asked for.
+        content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next
+            one is asked for.
         rest: is told at the end what was left.
 
     Raises:
@@ -189,7 +198,10 @@ def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | Non
 
 
 def _records_in_a_row(path: Path, taken: Taken, content: Any, rest: Rest | None) -> Iterator[Record]:
-    """As `read_records`, of a file with JSON values in a row. What separates them is passed over; numbers count the values."""
+    """As `read_records`, of a file with JSON values in a row.
+
+    What separates them is passed over; numbers count the values.
+    """
     number, end = taken.lines, taken.bytes
     with _open(path) as file:
         _skip(file, end, path)
@@ -214,8 +226,8 @@ def _record(text: bytes, line: int, end: int) -> Record:
 def parse_line(text: bytes, line: int, end: int) -> Record:
     """One line as a record: `{topic, partition, offset, …, key, value}`, `kcat -J`, or a bare Debezium value.
 
-    A record without `topic` or `offset` is one if its `value` is an envelope: rows have columns `key` and `value`, too. It gets the
-    topic of a bare value, and without `offset` has no place in Kafka, as bare values.
+    A record without `topic` or `offset` is one if its `value` is an envelope: rows have columns `key` and `value`, too.
+    It gets the topic of a bare value, and without `offset` has no place in Kafka, as bare values.
 
     Raises:
         NotARecord: with a reason of the closed list in docs/rejects.md.
@@ -266,7 +278,8 @@ def _topic(value: dict[str, Any]) -> str | None:
 
     Source: Debezium documentation, "Topic names": `<prefix>.<schema>.<table>` (PostgreSQL),
     `<prefix>.<database>.<table>` (MySQL, MariaDB), `<prefix>.<database>.<schema>.<table>` (SQL Server, Oracle). Writers
-    that name no prefix have what else they say of the table (Lindorm, CockroachDB; Huawei CDL JSON, which has no `source`).
+    that name no prefix have what else they say of the table (Lindorm, CockroachDB; Huawei CDL JSON, which has no
+    `source`).
     """
     payload = value.get("payload", value)
     if not isinstance(payload, dict):
@@ -291,7 +304,9 @@ def _topic_of_envelope(value: Any) -> str | None:
         except orjson.JSONDecodeError:
             return None
     payload = value.get("payload", value) if isinstance(value, dict) else None
-    is_envelope = isinstance(payload, dict) and isinstance(payload.get("source"), dict) and payload.keys() & {"op", "ddl"}
+    is_envelope = (
+        isinstance(payload, dict) and isinstance(payload.get("source"), dict) and payload.keys() & {"op", "ddl"}
+    )
     return _topic(value) if is_envelope else None
 
 
@@ -390,7 +405,8 @@ def _is_object(text: bytes) -> bool:
 
 
 def _has_values_in_a_row(path: Path) -> bool:
-    """Whether a file has JSON values in a row, not one a line: an array, objects without line ends, or over several lines.
+    """Whether a file has JSON values in a row, not one a line: an array, objects without line ends, or over several
+    lines.
 
     That is decided by its first value and by what follows it, so that it stays the same when the file grows.
 
@@ -427,7 +443,9 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
             raise LakehouseError(f"{path}: the file is {name}. {remedy}")
     # The first bytes of a compressed file may be all that there is of it yet.
     if len(head) > 16 and BINARY.search(head) and not any(_is_object(line.strip(SPACE)) for line in head.split(b"\n")):
-        raise LakehouseError(f"{path}: the file is binary, for instance Avro or Protobuf without a header; expected JSON. {EXPORT}")
+        raise LakehouseError(
+            f"{path}: the file is binary, for instance Avro or Protobuf without a header; expected JSON. {EXPORT}"
+        )
 
 
 def _values(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -457,7 +475,9 @@ def _values(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _scan(text: bytes, at: int, depth: int) -> tuple[int, int]:
-    """Count brackets from `at` on: where the value ends, and 0; else where to go on with more text, and the depth there."""
+    """Count brackets from `at` on: where the value ends, and 0; else where to go on with more text, and the depth
+    there.
+    """
     for found in BRACKET.finditer(text, at):
         if found[0].startswith(b'"'):
             if not found[1] and found.end() >= len(text) - 1:

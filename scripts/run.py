@@ -98,17 +98,22 @@ def parse_keys(text: str) -> dict[str, list[str]]:
                 raise LakehouseError(f"KEYS={text!r}: {part!r} is not of the form table=column or table=column,column.")
             keys[table] = columns.split(",")
     except ValueError:
-        raise LakehouseError(f"KEYS={text!r}: a quote is not closed. Names with one are put in quotes of the other kind.") from None
+        raise LakehouseError(
+            f"KEYS={text!r}: a quote is not closed. Names with one are put in quotes of the other kind."
+        ) from None
     return keys
 
 
 def requests(environment: dict[str, str]) -> list[Request]:
-    """The systems to load: the user's own (SYSTEM with EVENTS, with KAFKA and TOPICS, or alone), else the sample systems.
+    """The systems to load: the user's own (SYSTEM with EVENTS, with KAFKA and TOPICS, or alone), else the sample
+    systems.
 
     Raises:
         LakehouseError: one of these is missing or is not of its form.
     """
-    given = {name: environment.get(name, "") for name in ("EVENTS", "KAFKA", "TOPICS", "SYSTEM", "KAFKA_CONFIG", "EVERY")}
+    given = {
+        name: environment.get(name, "") for name in ("EVENTS", "KAFKA", "TOPICS", "SYSTEM", "KAFKA_CONFIG", "EVERY")
+    }
     events, kafka, topics, system, config, every = given.values()
     if environment.get("REPLAY") and (not system or events or kafka or every):
         raise LakehouseError(
@@ -123,7 +128,9 @@ def requests(environment: dict[str, str]) -> list[Request]:
             for name, path in DEMO.items()
         ]
     if events and kafka:
-        raise LakehouseError("EVENTS and KAFKA were both given: one run reads files or topics. Run it twice with the same SYSTEM.")
+        raise LakehouseError(
+            "EVENTS and KAFKA were both given: one run reads files or topics. Run it twice with the same SYSTEM."
+        )
     if (kafka or topics or config) and not (kafka and topics and system):
         missing = " and ".join(name for name in ("KAFKA", "TOPICS", "SYSTEM") if not given[name])
         raise LakehouseError(
@@ -157,16 +164,23 @@ def seconds_between(environment: dict[str, str]) -> int:
 
 
 class Built:
-    """What was built last in this lakehouse: the text of every model, and of every system the newest batch, of which bronze table
-    it is, the newest batch that its counts had, and which of its topics are of tables that got no models; and what is known of
-    the models that people wrote (`OwnModels`).
+    """What was built last in this lakehouse: the text of every model, and of every system the newest batch, of which
+    bronze table it is, the newest batch that its counts had, and which of its topics are of tables that got no models;
+    and what is known of the models that people wrote (`OwnModels`).
 
     Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
     """
 
     def __init__(self) -> None:
         self.path = lakehouse_dir() / "built.json"
-        self.state: dict[str, Any] = {"models": {}, "batches": {}, "bronze": {}, "refused": {}, "counted": {}, "own": {}}
+        self.state: dict[str, Any] = {
+            "models": {},
+            "batches": {},
+            "bronze": {},
+            "refused": {},
+            "counted": {},
+            "own": {},
+        }
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             found = json.loads(self.path.read_bytes())
             models = {str(name): str(text) for name, text in found["models"].items()}
@@ -194,7 +208,8 @@ class Built:
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
 
-        So it is where the catalog was restored, whose counts are those of then, and where models are gone, to be written anew.
+        So it is where the catalog was restored, whose counts are those of then, and where models are gone, to be
+        written anew.
         """
         known = int(self.state["batches"].get(system, 0))
         if not known or self.state["bronze"].get(system) != _bronze_id(spark, system):
@@ -211,7 +226,10 @@ class Built:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print lines. Names in them may hold anything, and a terminal obeys control characters: those are shown as escapes."""
+    """Print lines.
+
+    Names in them may hold anything, and a terminal obeys control characters: those are shown as escapes.
+    """
     print("\n".join(shown(line) for line in text.split("\n")), file=file, flush=True)
 
 
@@ -222,8 +240,8 @@ def shown(name: str) -> str:
 def main() -> int:
     """Run the pipeline and return the exit status.
 
-    It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has landed gave a
-    table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
+    It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has
+    landed gave a table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -251,7 +269,9 @@ def main() -> int:
             if request.events:
                 lost += _land(spark, request, files.get(request.system, []), say).lost
             elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
-                raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
+                raise LakehouseError(
+                    f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>."
+                )
         dbt.join()
         before = {request.system: int(Built().state["batches"].get(request.system, 0)) for request in todo}
         failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
@@ -260,7 +280,10 @@ def main() -> int:
         if every:
             return _go_on(spark, todo[0], every, bool(failed), say)
         if failed:
-            say(f"\n{failed} models failed: see above, and all of it in logs/dbt.log and {log_file()}. Mend it and run again.")
+            say(
+                f"\n{failed} models failed: see above, and all of it in logs/dbt.log and {log_file()}. Mend it and run"
+                " again."
+            )
         if lost:
             raise LakehouseError(_lost(lost))
         if failed or behind:
@@ -278,7 +301,10 @@ def main() -> int:
 
 
 def end_with(error: Exception) -> int:
-    """Say why a command ends, and return its exit status. A bug or a broken machine gets one line here, the rest is in the log."""
+    """Say why a command ends, and return its exit status.
+
+    A bug or a broken machine gets one line here, the rest is in the log.
+    """
     if isinstance(error, LakehouseError):
         say(f"\nError: {error}", sys.stderr)
     elif reason := _want(str(error)):
@@ -287,7 +313,9 @@ def end_with(error: Exception) -> int:
         with log_file().open("a", encoding="utf-8") as log:
             log.write("".join(traceback.format_exception(error)))
         lines = str(error).splitlines() or [type(error).__name__]
-        told = lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
+        told = (
+            lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
+        )
         say(f"\nError: {told}", sys.stderr)
         say(f"The full message is in {log_file()}.", sys.stderr)
     return 1
@@ -306,7 +334,8 @@ def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
-    """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models failed.
+    """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models
+    failed.
 
     What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
     """
@@ -316,7 +345,11 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
     for system in (request.system for request in todo):
         models = {path.stem for path in _model_files(system)}
         rejects = f"{system}__rejected_events"
-        found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect() if rejects in models else []
+        found = (
+            spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
+            if rejects in models
+            else []
+        )
         if not found:
             say(f"{system}: no record is rejected.")
             continue
@@ -334,9 +367,13 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
         for option, names in reversed(chosen.items()):
             if names:
                 say(f"Building {len(names)} models …")
-                failed += _dbt(["run", *option.split(), "--select", *_with_live_tables(spark, systems, names)], say, names)
+                failed += _dbt(
+                    ["run", *option.split(), "--select", *_with_live_tables(spark, systems, names)], say, names
+                )
         built = Built()
-        own = OwnModels(own_files(PROJECT / "models", _shared()), built.state["own"], set(), built.state["batches"].keys())
+        own = OwnModels(
+            own_files(PROJECT / "models", _shared()), built.state["own"], set(), built.state["batches"].keys()
+        )
         if not failed and own.files:
             manifest = _manifest()
             own.choose(manifest, [*chosen[""], *chosen["--full-refresh"]], [])
@@ -349,14 +386,19 @@ def _replay(spark: SparkSession, todo: list[Request], say: Any) -> int:
 
 
 def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, say: Any) -> int:
-    """Land and build what is new every so many seconds, until Ctrl-C. What cannot be read or built is told, and tried again."""
+    """Land and build what is new every so many seconds, until Ctrl-C.
+
+    What cannot be read or built is told, and tried again.
+    """
     assert isinstance(request.events, Topics)
     say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
     try:
         while True:
             time.sleep(every - time.time() % every)
             try:
-                landed = land_topics(spark, request.system, request.events, warn=lambda told: say(f"Error: {_lost([told])}"))
+                landed = land_topics(
+                    spark, request.system, request.events, warn=lambda told: say(f"Error: {_lost([told])}")
+                )
                 if landed.batches or landed.notes:
                     _tell(request, landed, say)
                 is_behind = is_behind or bool(landed.batches)
@@ -375,26 +417,33 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
 
 def _lost(lost: list[str]) -> str:
     return (
-        f"{'; '.join(lost)}. Their changes are missing, deletes too: let the connector send an initial or blocking snapshot "
-        "of these tables, as a whole, look for the rows that it did not find (docs/operating.md), and read more often."
+        f"{'; '.join(lost)}. Their changes are missing, deletes too: let the connector send an initial or blocking"
+        " snapshot of these tables, as a whole, look for the rows that it did not find (docs/operating.md), and read"
+        " more often."
     )
 
 
 def _want(message: str) -> str:
     """What the machine ran out of, and what to do, where that is why something failed with this message."""
     if any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL")):
-        return f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record is lost."
+        return (
+            f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record"
+            " is lost."
+        )
     if ran_out_of_memory() or ("System memory" in message and "spark.driver.memory" in message):
         heap = settings().get("spark.driver.memory")
         return (
-            f"Spark ran out of memory{f' (LAKEHOUSE_DRIVER_MEMORY={heap})' if heap else ''}. Run again with more, for instance "
-            "LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."
+            f"Spark ran out of memory{f' (LAKEHOUSE_DRIVER_MEMORY={heap})' if heap else ''}. Run again with more, for"
+            " instance LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."
         )
     return ""
 
 
 def _prepare_dbt() -> None:
-    """Import dbt, and have it parse the project where it never has. What is wrong there is told when models are built."""
+    """Import dbt, and have it parse the project where it never has.
+
+    What is wrong there is told when models are built.
+    """
     with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
         from dbt.cli.main import dbtRunner
 
@@ -417,7 +466,9 @@ def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
     for note in landed.notes:
         say(f"{request.system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
-    invalid = f", {landed.invalid:,} {'lines are no records' if where else 'are no text in UTF-8'}" if landed.invalid else ""
+    invalid = (
+        f", {landed.invalid:,} {'lines are no records' if where else 'are no text in UTF-8'}" if landed.invalid else ""
+    )
     say(f"{request.system}: {landed.records:,} new records{where}{repeated}{invalid}")
 
 
@@ -438,7 +489,11 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     shared = _shared()
     texts = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
-    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    there = (
+        {row.tableName for row in spark.sql("show tables in silver").collect()}
+        if _has_schema(spark, "silver")
+        else set()
+    )
     batches: dict[str, int] = {}
     bronze: dict[str, str] = {}
     for system, done in zip(systems, scaffolded, strict=True):
@@ -447,7 +502,9 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         is_another = bool(built.state["batches"].get(system)) and not done.above
         files = {path.stem: shared + _digest(path) for path in _model_files(system)}
         tables = declared_tables(system, PROJECT / "models").values()
-        for live, silver, staging in ([table.model(layer, system) for layer in ("live", "silver", "staging")] for table in tables):
+        for live, silver, staging in (
+            [table.model(layer, system) for layer in ("live", "silver", "staging")] for table in tables
+        ):
             if live in files:  # its text names no columns: it has those of silver, whose types are those of staging
                 files[live] += files.get(silver, "") + files.get(staging, "")
         # What was built of another bronze table may be in another catalog.
@@ -458,7 +515,12 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
         for declared in tables:
             silver = declared.model("silver", system)
             is_dropped = silver in files and silver not in there
-            if is_another or is_dropped or declared.table.topics & done.topics or declared.model("staging", system) in wanted:
+            if (
+                is_another
+                or is_dropped
+                or declared.table.topics & done.topics
+                or declared.model("staging", system) in wanted
+            ):
                 wanted.update({declared.model("staging", system): False, silver: False})
         if changed and (PROJECT / "models" / "monitoring" / system).exists():
             wanted[f"{system}__event_counts"] = False
@@ -466,7 +528,9 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
                 wanted[f"{system}__events"] = False
         wanted.update(dict.fromkeys(done.written, False))
         wanted.update(dict.fromkeys([*done.rebuilt, *_keyed_otherwise(spark, system, edited)], True))
-    own = OwnModels(own_files(PROJECT / "models", shared), built.state["own"], set(systems), {*systems, *built.state["batches"]})
+    own = OwnModels(
+        own_files(PROJECT / "models", shared), built.state["own"], set(systems), {*systems, *built.state["batches"]}
+    )
     if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
@@ -487,18 +551,24 @@ def _build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded]
     ):
         if chosen:
             say(f"Building {len(chosen)} models …")
-            failed += _dbt(["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen, manifest)
+            failed += _dbt(
+                ["run", "--select", *_with_live_tables(spark, systems, chosen), *options], say, chosen, manifest
+            )
     if not wanted and not own.chosen:
         say("Nothing new to build.")
     built.state["own"] = own.state_after(failed)
-    if own.chosen.keys() >= set(failed):  # all tables are built; of the others those that failed are built with the next run
+    if own.chosen.keys() >= set(
+        failed
+    ):  # all tables are built; of the others those that failed are built with the next run
         of_systems = tuple(f"{layer}{system}__" for system in systems for layer in ("", "stg_", "live_"))
         others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
         built.state["models"] = others | texts
         built.state["batches"].update(batches)
         built.state["counted"].update({system: _counted_up_to(spark, system) for system in systems})
         built.state["bronze"].update(bronze)
-        built.state["refused"].update({system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)})
+        built.state["refused"].update(
+            {system: sorted(done.refused) for system, done in zip(systems, scaffolded, strict=True)}
+        )
     built.save()
     return len(failed)
 
@@ -507,7 +577,9 @@ def _with_live_tables(spark: SparkSession, systems: list[str], models: Collectio
     """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
     selected = sorted(models)
     for system in systems:
-        if _has_schema(spark, system) and any(not row.isTemporary for row in spark.sql(f"show tables in `{system}`").collect()):
+        if _has_schema(spark, system) and any(
+            not row.isTemporary for row in spark.sql(f"show tables in `{system}`").collect()
+        ):
             live = {path.stem for path in (PROJECT / "models" / "live" / system).glob("*.sql")} - set(models)
             selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
     return selected
@@ -526,10 +598,16 @@ def _bronze_id(spark: SparkSession, system: str) -> str:
 
 
 def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list[str]:
-    """The models of tables, among these, that have another key now: it was changed by hand, or by a run that was killed then."""
+    """The models of tables, among these, that have another key now: it was changed by hand, or by a run that was killed
+    then.
+    """
     if not models:
         return []
-    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    there = (
+        {row.tableName for row in spark.sql("show tables in silver").collect()}
+        if _has_schema(spark, "silver")
+        else set()
+    )
     found = []
     for declared in declared_tables(system, PROJECT / "models").values():
         silver = declared.model("silver", system)
@@ -542,12 +620,17 @@ def _keyed_otherwise(spark: SparkSession, system: str, models: set[str]) -> list
 
 def _model_files(system: str) -> list[Path]:
     models = PROJECT / "models"
-    return sorted(path for layer in models.iterdir() for path in (layer / system).glob("*.sql") if is_scaffolded(path, models))
+    return sorted(
+        path for layer in models.iterdir() for path in (layer / system).glob("*.sql") if is_scaffolded(path, models)
+    )
 
 
 def _shared() -> str:
     """A digest of what every model depends on."""
-    macros = [*(PROJECT / "macros").rglob("*.sql"), *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql")]
+    macros = [
+        *(PROJECT / "macros").rglob("*.sql"),
+        *(PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros").rglob("*.sql"),
+    ]
     return _digest(*sorted(macros), PROJECT / "dbt_project.yml")
 
 
@@ -663,7 +746,9 @@ def _show(spark: SparkSession, before: dict[str, int], say: Any) -> None:
             found = live.get((system, table.relation))
             rows = "change log" if is_log else f"{found.live_rows if found else 0:,}"
             if found and found.unknown:
-                notes.append(f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}")
+                notes.append(
+                    f"{relation}: rows with a NULL for a value that every landed event left out: {found.unknown:,}"
+                )
             of_table = counts.get((system, table.table.name), [])
             *numbers, newest = _of_table(of_table)
             lines.append((shown(table.table.name), relation, *numbers, rows, newest, _lag(of_table, merged_at)))
@@ -672,7 +757,10 @@ def _show(spark: SparkSession, before: dict[str, int], say: Any) -> None:
         say("\n" + "\n".join(_aligned([line if has_lag else line[:-1] for line in [HEAD, *lines]])))
     for system, of_system in tables.items():
         if unshown := len(of_system) - len(shown_tables[system]):
-            say(f"{system}: {unshown} of {len(of_system)} tables have nothing new and no rejected record; they are not shown.")
+            say(
+                f"{system}: {unshown} of {len(of_system)} tables have nothing new and no rejected record; they are not"
+                " shown."
+            )
     if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
     unusable = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
@@ -692,51 +780,62 @@ def _without_tables(spark: SparkSession, system: str) -> str:
     """What to say of a system whose records gave no table; empty where it has one, or nothing has landed."""
     if declared_tables(system, PROJECT / "models") or not spark.catalog.tableExists(f"bronze.`{system}`"):
         return ""
-    rows = spark.sql(f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first").collect()
+    rows = spark.sql(
+        f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first"
+    ).collect()
     if not rows:
         return ""
-    found = ", ".join(f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows)
+    found = ", ".join(
+        f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows
+    )
     return (
-        f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are Debezium change "
-        f"events as JSON (README.md, docs/rejects.md). To see what is there: select * from bronze.{system} limit 1"
+        f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are"
+        " Debezium change events as JSON (README.md, docs/rejects.md). To see what is there: select * from"
+        f" bronze.{system} limit 1"
     )
 
 
 def _counts(spark: SparkSession, before: dict[str, int]) -> dict[tuple[str, str | None], list[Any]]:
-    """System and table → how many records of each kind, operation and reason to reject have landed, up to a batch and above it."""
+    """System and table → how many records of each kind, operation and reason to reject have landed, up to a batch and
+    above it.
+    """
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
     queries = [
         f"select '{system}' as system, {columns}, batch > {batch} as is_new from monitoring.`{system}__event_counts`"
         for system, batch in before.items()
     ]
     found: dict[tuple[str, str | None], list[Any]] = {}
-    for row in spark.sql(
-        f"""
+    for row in spark.sql(f"""
         select system, source_table, kind, op, reject_reason, is_new, sum(events) as events,
             date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest,
             unix_timestamp(max(newest_change_at)) as newest_second
         from ({" union all ".join(queries)}) as counts
         group by system, source_table, kind, op, reject_reason, is_new
         order by system, source_table nulls last
-        """
-    ).collect():
+        """).collect():
         found.setdefault((row.system, row.source_table), []).append(row)
     return found
 
 
-def _shown_tables(system: str, tables: list[Declared], counts: dict[tuple[str, str | None], list[Any]]) -> list[Declared]:
+def _shown_tables(
+    system: str, tables: list[Declared], counts: dict[tuple[str, str | None], list[Any]]
+) -> list[Declared]:
     """The tables that the run shows: all, or of many those that have new records or rejected ones."""
     if len(tables) <= MANY_TABLES:
         return tables
     told = {
-        table for (of, table), rows in counts.items() if of == system and any(row.is_new or row.kind == "rejected" for row in rows)
+        table
+        for (of, table), rows in counts.items()
+        if of == system and any(row.is_new or row.kind == "rejected" for row in rows)
     }
     return [table for table in tables if table.table.name in told]
 
 
 def _lag(rows: list[Any], now: float) -> str:
     """How long ago the source committed the newest of a table's new changes; `-` of a table without any."""
-    seconds = [row.newest_second for row in rows if row.is_new and row.kind in ("change", "truncate") and row.newest_second]
+    seconds = [
+        row.newest_second for row in rows if row.is_new and row.kind in ("change", "truncate") and row.newest_second
+    ]
     return _duration(now - max(seconds)) if seconds else "-"
 
 
@@ -764,7 +863,10 @@ def _of_table(rows: list[Any]) -> list[str]:
         _sum(rows, "rejected"),
     ]
     events = _sum(rows, "change") + _sum(rows, "truncate") + _sum(rows, "rejected")
-    return [*(f"{number:,}" for number in (events, *numbers)), max((row.newest for row in rows if row.newest), default="-")]
+    return [
+        *(f"{number:,}" for number in (events, *numbers)),
+        max((row.newest for row in rows if row.newest), default="-"),
+    ]
 
 
 def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
@@ -781,7 +883,7 @@ def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
 
 
 def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
-    """How many records of a table were rejected for which reason, and the query that shows them; nothing if none was."""
+    """How many records of a table were rejected for which reason, and the query that shows them; empty if none was."""
     number = _sum(rows, "rejected")
     if not number:
         return []
@@ -827,19 +929,21 @@ def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[t
     ]
     if not queries:
         return {}
-    found = spark.sql(
-        f"""
+    found = spark.sql(f"""
         select system, relation, count(*) as live_rows,
             count_if(exists(map_values(_cdc_held), held -> held not like '%.%.%.%')) as unknown
         from ({" union all ".join(queries)}) as rows group by system, relation
-        """
-    ).collect()
+        """).collect()
     return {(row.system, row.relation): row for row in found}
 
 
 def _resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
     """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
-    there = {row.tableName for row in spark.sql("show tables in silver").collect()} if _has_schema(spark, "silver") else set()
+    there = (
+        {row.tableName for row in spark.sql("show tables in silver").collect()}
+        if _has_schema(spark, "silver")
+        else set()
+    )
     found = {}
     for declared in declared_tables(system, PROJECT / "models").values():
         silver = declared.model("silver", system)
@@ -858,8 +962,8 @@ def _tell_resets(spark: SparkSession, systems: list[str], say: Any) -> int:
             tables += 1
             for place, (first, last, count) in places.items():
                 say(
-                    f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before them: "
-                    "the source's log started over, and the older states are shown."
+                    f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before"
+                    " them: the source's log started over, and the older states are shown."
                 )
     if tables:
         say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")

@@ -1,7 +1,8 @@
 """`make sbom`: what the project is made of, as a CycloneDX document, with the licence of every part.
 
-It lists what the lock files name: Python packages of requirements.lock, jars of scripts/*.lock. A package's licence is what its
-own metadata say; of one that this Python's environment does not have (`tomli` on a newer Python), none is stated.
+It lists what the lock files name: Python packages of requirements.lock, jars of scripts/*.lock. A package's licence is
+what its own metadata say; of one that this Python's environment does not have (`tomli` on a newer Python), none is
+stated.
 """
 
 import json
@@ -36,7 +37,9 @@ def components() -> list[dict[str, Any]]:
 
 
 def licence_of(package: str) -> str:
-    """The licence that an installed package states: as an SPDX expression, else by its classifiers, else in a short text."""
+    """The licence that an installed package states: as an SPDX expression, else by its classifiers, else in a short
+    text.
+    """
     try:
         told = metadata.metadata(package).json
     except metadata.PackageNotFoundError:

@@ -1,8 +1,8 @@
 """Writes staging, silver and live models, sources and YAML for tables that have landed events and no model.
 
-What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited by hand
-since are never written over, and of YAML only what is generated otherwise now. The SQL of the system as a whole is generated at
-each run; its YAML is written if it is missing.
+What the events say of a table is found in `observe`; the files are plain text of one shape. Models whose SQL was edited
+by hand since are never written over, and of YAML only what is generated otherwise now. The SQL of the system as a whole
+is generated at each run; its YAML is written if it is missing.
 """
 
 import ast
@@ -22,7 +22,15 @@ from typing import Any
 import yaml
 
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl, written_otherwise
-from scripts.dialects import Dialect, are_alike, dialect_of, foreign_format, foreign_text, is_plain_row, refuse_foreign_formats
+from scripts.dialects import (
+    Dialect,
+    are_alike,
+    dialect_of,
+    foreign_format,
+    foreign_text,
+    is_plain_row,
+    refuse_foreign_formats,
+)
 from scripts.errors import LakehouseError
 from scripts.loader import BRONZE_COLUMNS
 from scripts.observe import Bronze
@@ -55,7 +63,9 @@ NOT_IN_SCHEMA_BLOCKS = {
 }
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
-WITHOUT_ENVELOPE = "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
+WITHOUT_ENVELOPE = (
+    "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
+)
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakehouse", "system", "default"}
@@ -87,10 +97,11 @@ def check_system(system: str) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a number).
+    """A relation name for any table name: lower case, other characters as `_`, and one before a digit (`2024` is a
+    number).
 
-    Letters lose their accents. Those of other scripts, and signs that are all of a name, become their code points in Unicode: so
-    names stay apart, and do not depend on which other tables there are.
+    Letters lose their accents. Those of other scripts, and signs that are all of a name, become their code points in
+    Unicode: so names stay apart, and do not depend on which other tables there are.
     """
     folded = "".join(map(_without_accents, name.casefold()))
     coded = re.sub(
@@ -123,18 +134,22 @@ def scaffold(
 
     Args:
         refused: topics of tables of which no models could be written before: all of their events are looked at.
-        connector: the connector to assume; None takes it from the events. With one, all events of topics that have no models
-            are looked at: without it they may have told nothing.
+        connector: the connector to assume; None takes it from the events. With one, all events of topics that have no
+            models are looked at: without it they may have told nothing.
         keys: table (with or without what stands before its name) → key columns, for tables whose messages have no key.
-        servers: what several connectors (`topic.prefix`) that send a table are: `shards`, or `one` log under several names.
+        servers: what several connectors (`topic.prefix`) that send a table are: `shards`, or `one` log under several
+            names.
 
     Raises:
         LakehouseError: the events are of another connector than the one named, or of one that is not supported; a key
-            is not what the table has or had; several connectors send a table. Models of tables that came before it may have been
+            is not what the table has or had; several connectors send a table. Models of tables that came before it may
+                have been
             written; the next run builds them.
     """
     if servers not in (None, "one", "shards"):
-        raise LakehouseError(f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors).")
+        raise LakehouseError(
+            f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors)."
+        )
     system = bronze.system
     done = Scaffolded(bronze.newest_batch(), above_batch)
     _finish(system, models, done)
@@ -162,12 +177,16 @@ def scaffold(
     wanted = {table.identity: _wanted_key(table, known.get(table.identity), keys, used) for table in seen}
     changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
     for table in seen:
-        _check_same_table(system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {}))
+        _check_same_table(
+            system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {})
+        )
     for identity in changed.keys() - {table.identity for table in seen}:  # whose rows are still to come
         possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
         of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
         _check_types(system, of_ddl, known[identity], models, changed[identity])
-    described = {(table.identity, name) for table in seen for name in table.kinds}  # by a schema block, which `_update` looks at
+    described = {
+        (table.identity, name) for table in seen for name in table.kinds
+    }  # by a schema block, which `_update` looks at
     for identity, columns in changed.items():
         for name in sorted(columns):
             if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
@@ -187,21 +206,30 @@ def scaffold(
                     f"{table.name}: {told}. If they do not come as the latter either, deleted rows stay: set {setting}"
                 )
             else:
-                problem = f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
+                problem = (
+                    f"{told}. Set {setting}, or name CONNECTOR=flattened if deletes come as records without a value"
+                )
         names_told = {one.table.name for one in known.values()}  # by which records are counted
         if not problem and not declared and table.name in names_told:
-            problem = f"another table is called {table.name} too, with its dots elsewhere. Land its events as a SYSTEM of its own"
+            problem = (
+                f"another table is called {table.name} too, with its dots elsewhere. Land its events as a SYSTEM of"
+                " its own"
+            )
         told_before = declared.table.source_tables if declared else set()
         if table.source_tables - told_before and len(table.source_tables | told_before) > 1:
             table.source_tables |= told_before
             told = f"its rows are of the tables {' and '.join(sorted(table.source_tables))}"
             if declared is None and servers != "one":
-                problem = f"{told}. Give each a topic of its own, or name SERVERS=one if they are parts of one, under one key"
+                problem = (
+                    f"{told}. Give each a topic of its own, or name SERVERS=one if they are parts of one, under one key"
+                )
             else:
                 done.notes.append(f"{table.name}: {told}, and become one table, by their key")
         if problem:
             done.refused |= set() if declared else table.topics
-            done.notes.append(f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}")
+            done.notes.append(
+                f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}"
+            )
         elif declared is None:
             table.keys = wanted[table.identity] or table.keys
             relation = _relation_name(table, known, names, done)
@@ -210,7 +238,8 @@ def scaffold(
             if others := _files_of_others(system, new, models):
                 done.refused |= table.topics
                 done.notes.append(
-                    f"{table.name}: no model was written, as models/{others[0]} is there and says something else; take it away"
+                    f"{table.name}: no model was written, as models/{others[0]} is there and says something else; take"
+                    " it away"
                 )
                 continue
             if not wanted[table.identity]:
@@ -246,8 +275,9 @@ def _check_same_table(
     """
     if declared and not are_alike(declared.table.connector, seen.connector):
         raise LakehouseError(
-            f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for "
-            f"{declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector (CONNECTOR)."
+            f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for"
+            f" {declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector"
+            " (CONNECTOR)."
         )
     if declared:
         _check_types(system, seen, declared, models, changed)
@@ -258,8 +288,8 @@ def _check_same_table(
     if other:
         told = " and by ".join(", ".join(key) for key in known + other)
         raise LakehouseError(
-            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row, for "
-            f"instance KEYS={_key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
+            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row,"
+            f" for instance KEYS={_key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
         )
 
 
@@ -270,8 +300,12 @@ def _changed_by_ddl(
     above_batch: int,
     models: Path,
 ) -> dict[tuple[str, ...], dict[str, str]]:
-    """Of tables that have models, columns to which new DDL records give another type than declared, and the type they have now."""
-    todo = {identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL}
+    """Of tables that have models, columns to which new DDL records give another type than declared, and the type they
+    have now.
+    """
+    todo = {
+        identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL
+    }
     if not todo:
         return {}
     topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
@@ -281,13 +315,19 @@ def _changed_by_ddl(
         columns = _declared_columns(bronze.system, declared, models)
         changed[identity] = {}
         for topic in {table["topic"] for table in ddl[identity]}:
-            older, new = ([table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl))
-            new = [table for number, table in enumerate(new) if table not in new[number + 1 :]]  # some are looked at twice
+            older, new = (
+                [table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl)
+            )
+            new = [
+                table for number, table in enumerate(new) if table not in new[number + 1 :]
+            ]  # some are looked at twice
             if not older:
                 for table in new[:-1]:
                     changed[identity] |= written_otherwise(table, new[-1], columns)
                 continue
-            if new[-1] == older[-1] and all(table in older for table in new):  # sent again by a connector that was started anew
+            if new[-1] == older[-1] and all(
+                table in older for table in new
+            ):  # sent again by a connector that was started anew
                 continue
             last = _last_columns(older)  # also of a column that was dropped: its values are there
             for table in [*(table for table in new[:-1] if table not in older), new[-1]]:
@@ -317,11 +357,11 @@ def _declared_columns(system: str, declared: "Declared", models: Path) -> dict[s
 
 
 def _told_of_type(table: str, name: str, known: str, kind: str) -> str:
-    misread = "values of 2^63 and above are read as negative"
+    others = "events that do not fit are rejected, others have what stands in the event"
     return (
-        f"{table}: column {name} is declared {known}, new events have {kind}; "
-        f"{misread if kind == 'uint64' else 'events that do not fit are rejected, others have what stands in the event'}. "
-        "Change the declaration in the staging model to take them; the next run builds the table anew."
+        f"{table}: column {name} is declared {known}, new events have {kind};"
+        f" {'values of 2^63 and above are read as negative' if kind == 'uint64' else others}."
+        " Change the declaration in the staging model to take them; the next run builds the table anew."
     )
 
 
@@ -338,9 +378,9 @@ def _check_built_by_others(bronze: Bronze, new: "Declared") -> None:
     stored = bronze.stored_keys(silver)
     if stored is not None and stored != digest_of_keys(new.table.kept(new.table.keys)):
         raise LakehouseError(
-            f"system {bronze.system}, table {new.table.name}: silver.{silver} is there and was built under another key than its "
-            "messages tell, by models that are not here. Put models/ back as it was then, or say by which columns a row is "
-            f"identified: KEYS={_key_argument(new.table.name, new.table.keys or ['<column>'])}."
+            f"system {bronze.system}, table {new.table.name}: silver.{silver} is there and was built under another key"
+            " than its messages tell, by models that are not here. Put models/ back as it was then, or say by which"
+            f" columns a row is identified: KEYS={_key_argument(new.table.name, new.table.keys or ['<column>'])}."
         )
 
 
@@ -361,31 +401,38 @@ def _check_types(system: str, seen: TableSeen, declared: "Declared", models: Pat
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
         of_ddl |= {changed[name]} if name in changed else set()
         for kind in sorted(seen.kinds.get(name, of_ddl)):
-            is_guessed = name not in seen.kinds  # from a DDL record, in the connector's default mode where nothing tells another
+            is_guessed = (
+                name not in seen.kinds
+            )  # from a DDL record, in the connector's default mode where nothing tells another
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
             is_excused = not is_guessed and _says_more(table, name, known, kind)
             if is_misread(kind, known) and not is_accepted and not is_excused:
                 silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+                in_sql = "" if name in columns else f" (and name it in models/silver/{system}/{silver}.sql)"
                 way_out = (
-                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own, and take "
-                    "these events out of this one"
+                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own,"
+                    " and take these events out of this one"
                     if name in table.keys
-                    else "Have a snapshot of the whole table sent, land it, and declare the newer type in "
-                    f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml"
-                    f"{'' if name in columns else f' (and name it in models/silver/{system}/{silver}.sql)'}. There, name the older "
-                    f"one, whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}. If events are written as "
-                    f"declared all the same, name {kind!r} there"
+                    else (
+                        "Have a snapshot of the whole table sent, land it, and declare the newer type in"
+                        f" models/staging/{system}/{staging}.sql and"
+                        f" models/silver/{system}/{silver}.yml{in_sql}. There, name the older one, whose events the"
+                        f" snapshot replaces: misread: {{{name!r}: ['<older type>']}}."
+                        f" If events are written as declared all the same, name {kind!r} there"
+                    )
                 )
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(
-                    f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind}, which "
-                    f"would be read as other values. Nothing of the system is built. {way_out} "
-                    "(docs/operating.md#when-a-column-changes-its-type)."
+                    f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
+                    f" which would be read as other values. Nothing of the system is built. {way_out}"
+                    " (docs/operating.md#when-a-column-changes-its-type)."
                 )
 
 
 def _says_more(table: TableSeen, name: str, known: str, kind: str) -> bool:
-    """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by hand."""
+    """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by
+    hand.
+    """
     while (arrays := [ARRAY.fullmatch(one) for one in (known, kind)]) and arrays[0] and arrays[1]:
         known, kind = arrays[0][1], arrays[1][1]
     if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
@@ -401,11 +448,14 @@ def _key_argument(table: str, columns: list[str]) -> str:
     return "'" + part.replace("'", "'\"'\"'") + "'"
 
 
-def _name_shards(system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], servers: str | None) -> list[str]:
-    """Give a table of several connectors a column that names them, if they are shards. Returns the key that is wanted then.
+def _name_shards(
+    system: str, seen: TableSeen, declared: "Declared | None", wanted: list[str], servers: str | None
+) -> list[str]:
+    """Give a table of several connectors a column that names them, if they are shards. Returns the key that is wanted
+    then.
 
-    Raises a `LakehouseError` where nobody said what they are: positions of two logs cannot be compared, and rows of two shards
-    may have the same key.
+    Raises a `LakehouseError` where nobody said what they are: positions of two logs cannot be compared, and rows of two
+    shards may have the same key.
     """
     known = declared.table if declared else None
     seen.servers |= known.servers if known else set()
@@ -414,12 +464,15 @@ def _name_shards(system: str, seen: TableSeen, declared: "Declared | None", want
         return wanted
     if shard is None and servers is None:
         raise LakehouseError(
-            f"system {system}, table {seen.name}: its events are of the connectors {' and '.join(sorted(seen.servers))} "
-            "(topic.prefix). If they are shards, say SERVERS=shards: a column `shard` becomes part of the key. If they read one "
-            "log, one after the other, say SERVERS=one. Else give the events of each a SYSTEM of their own."
+            f"system {system}, table {seen.name}: its events are of the connectors {' and '.join(sorted(seen.servers))}"
+            " (topic.prefix). If they are shards, say SERVERS=shards: a column `shard` becomes part of the key. If"
+            " they read one log, one after the other, say SERVERS=one. Else give the events of each a SYSTEM of their"
+            " own."
         )
     if seen.connector == "mongodb":
-        raise LakehouseError(f"SERVERS: {seen.name} is a collection; give the events of each connector a SYSTEM of their own.")
+        raise LakehouseError(
+            f"SERVERS: {seen.name} is a collection; give the events of each connector a SYSTEM of their own."
+        )
     taken = {name.lower() for name in (*seen.columns, *(known.columns if known else ()))}
     column = shard or ("shard" if "shard" not in taken else "_shard")
     seen.columns = {column: SHARD, **seen.columns}
@@ -442,8 +495,9 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
         if len(kinds) == 1 or not others:
             continue
         return (
-            f"column {name} is {columns[name]} in some events and {others[0]} in others, and as one type some would be read as "
-            "other values. Land a snapshot of the whole table from after the change, and what follows, as a SYSTEM of its own"
+            f"column {name} is {columns[name]} in some events and {others[0]} in others, and as one type some would be"
+            " read as other values. Land a snapshot of the whole table from after the change, and what follows, as a"
+            " SYSTEM of its own"
         )
     named = (*seen.identity, *columns, *seen.topics, *seen.servers, *seen.source_tables)
     marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
@@ -455,7 +509,10 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
     folded: dict[str, str] = {}
     for name in columns:
         if not name or name.lower().startswith("_cdc_"):
-            return f"a column is named {name!r}, which {'Iceberg cannot name' if not name else 'is a name of the metadata columns'}"
+            return (
+                f"a column is named {name!r}, which"
+                f" {'Iceberg cannot name' if not name else 'is a name of the metadata columns'}"
+            )
         if name.lower() in folded:
             return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
         folded[name.lower()] = name
@@ -463,17 +520,29 @@ def _problem(seen: TableSeen, declared: "Declared | None") -> str:
 
 
 def _tell_unmodelled(
-    bronze: Bronze, known: dict[tuple[str, ...], "Declared"], above_batch: int, odd: dict[str | None, str], done: Scaffolded
+    bronze: Bronze,
+    known: dict[tuple[str, ...], "Declared"],
+    above_batch: int,
+    odd: dict[str | None, str],
+    done: Scaffolded,
 ) -> None:
-    """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is unknown."""
+    """Note which topics have new records; tell of those that no model reads: heartbeats, transactions, DDL, what is
+    unknown.
+    """
     modelled = {topic for declared in known.values() for topic in declared.table.topics}
     arrived = bronze.arrived(above_batch)
     done.topics = {one.topic for one in arrived}
     for one in arrived:
         if one.topic and one.rejected:
-            done.notes.append(f"{one.rejected:,} records of topic {one.topic} are rejected: {one.reasons} (docs/rejects.md)")
+            done.notes.append(
+                f"{one.rejected:,} records of topic {one.topic} are rejected: {one.reasons} (docs/rejects.md)"
+            )
         if one.records and one.topic not in modelled:
-            what = f"{one.records:,} records of topic {one.topic}" if one.topic else f"{one.records:,} values that name no topic"
+            what = (
+                f"{one.records:,} records of topic {one.topic}"
+                if one.topic
+                else f"{one.records:,} values that name no topic"
+            )
             told = f". {odd[one.topic]}" if one.topic in odd else ""
             done.notes.append(f"{what}: no table's events, for instance {one.first}; they stay in bronze{told}")
 
@@ -509,7 +578,9 @@ def _declared(system: str, path: Path, model: str) -> Declared | None:
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
         is_yaml = not isinstance(error, yaml.YAMLError | UnicodeDecodeError)
         problem = "its meta.debezium is not of the form that make run writes" if is_yaml else "it is no YAML"
-        raise LakehouseError(f"{path}: {problem} ({' '.join(str(error).split())}). Correct it, and run again.") from error
+        raise LakehouseError(
+            f"{path}: {problem} ({' '.join(str(error).split())}). Correct it, and run again."
+        ) from error
 
 
 def _declared_in(content: Any, path: Path, relation: str) -> Declared | None:
@@ -551,7 +622,9 @@ def _misread(told: Any, path: Path) -> dict[str, list[str]]:
 
 
 def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
-    """Have the tables that share topics read them from one model, which parses each record once, and all others read bronze."""
+    """Have the tables that share topics read them from one model, which parses each record once, and all others read
+    bronze.
+    """
     sharing = _sharing_topics(list(known.values()))
     for declared in known.values():
         wanted = any(declared is other for other in sharing)
@@ -561,8 +634,14 @@ def _route(system: str, known: dict[tuple[str, ...], Declared], models: Path, do
             declared.routed = wanted
             _write(system, declared, models, done)
         elif done.written:
-            told = f"events = ref('{system}__events') and routed = true" if wanted else f"events = source('bronze', '{system}')"
-            done.notes.append(f"{declared.table.name}: its models were edited by hand; its staging model should have {told} now")
+            told = (
+                f"events = ref('{system}__events') and routed = true"
+                if wanted
+                else f"events = source('bronze', '{system}')"
+            )
+            done.notes.append(
+                f"{declared.table.name}: its models were edited by hand; its staging model should have {told} now"
+            )
 
 
 def epochs_of(system: str, seeds: Path) -> list[dict[str, Any]]:
@@ -583,11 +662,19 @@ def epochs_of(system: str, seeds: Path) -> list[dict[str, Any]]:
         for row in reader:
             given = {name: value for name in expected[2:] if (value := str(row[name] or "").strip())}
             numbers = {name: int(value) for name, value in given.items() if value.isdecimal()}
-            is_placed = {"partition", "from_offset"} <= numbers.keys() or ("from_batch" in numbers and "from_offset" not in numbers)
-            if numbers.keys() != given.keys() or not is_placed or not 1 <= numbers.get("epoch", 0) <= 9999 or None in row:
+            is_placed = {"partition", "from_offset"} <= numbers.keys() or (
+                "from_batch" in numbers and "from_offset" not in numbers
+            )
+            if (
+                numbers.keys() != given.keys()
+                or not is_placed
+                or not 1 <= numbers.get("epoch", 0) <= 9999
+                or None in row
+            ):
                 raise LakehouseError(
-                    f"{path}, line {reader.line_num}: expected {','.join(expected)}, with a partition and an offset from 0, or a "
-                    f"batch, or all of these, and an epoch from 1 to 9999; found {','.join(str(value) for value in row.values())}."
+                    f"{path}, line {reader.line_num}: expected {','.join(expected)}, with a partition and an offset"
+                    " from 0, or a batch, or all of these, and an epoch from 1 to 9999; found"
+                    f" {','.join(str(value) for value in row.values())}."
                 )
             if row["system"] == system:
                 found.append({"topic": row["topic"], **numbers})
@@ -602,7 +689,8 @@ def _declare_epochs(system: str, known: dict[tuple[str, ...], Declared], models:
             continue
         if not is_untouched(system, declared, models):
             done.notes.append(
-                f"{declared.table.name}: its models were edited by hand; its staging model should have epochs = {wanted} now"
+                f"{declared.table.name}: its models were edited by hand; its staging model should have epochs ="
+                f" {wanted} now"
             )
             continue
         declared.epochs = wanted
@@ -614,14 +702,17 @@ def _declare_epochs(system: str, known: dict[tuple[str, ...], Declared], models:
 
 
 def _sharing_topics(tables: list[Declared]) -> list[Declared]:
-    """The tables that share a topic with another one, directly or through others, where all their events name their tables.
+    """The tables that share a topic with another one, directly or through others, where all their events name their
+    tables.
 
     Those of one connector, the first by name: there is one events model for a system.
     """
     groups: list[list[Declared]] = []
     for declared in tables:
         joined = [group for group in groups if any(other.table.topics & declared.table.topics for other in group)]
-        groups = [group for group in groups if group not in joined] + [[declared, *(other for group in joined for other in group)]]
+        groups = [group for group in groups if group not in joined] + [
+            [declared, *(other for group in joined for other in group)]
+        ]
     fit = [group for group in groups if len(group) > 1 and all(_can_be_routed(other, group[0]) for other in group)]
     connector = min((group[0].table.connector for group in fit), default="")
     return [declared for group in fit if are_alike(group[0].table.connector, connector) for declared in group]
@@ -650,8 +741,8 @@ def observe(
         modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
             rejected there.
         ddl: gets what DDL records say of a table, the newest last.
-        declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for that had
-            landed before, too.
+        declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for
+            that had landed before, too.
         notes: gets what the values of topics are that are of no table.
     """
 
@@ -676,7 +767,7 @@ def _tables(
     modelled: Set[str],
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
-    older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], dict[tuple[str, ...], list[dict[str, Any]]]]" = lambda _: {},
+    older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], Mapping[tuple[str, ...], Any]]" = lambda _: {},
     notes: dict[str | None, str] | None = None,
 ) -> list[TableSeen]:
     ddl = {} if ddl is None else ddl
@@ -716,8 +807,8 @@ def _tables(
         table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
         if not are_alike(table.connector, dialect.connector):
             raise LakehouseError(
-                f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and {dialect.connector!r}. "
-                "Give each connector's events a SYSTEM of their own."
+                f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and"
+                f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own."
             )
         dialects.setdefault(identity, dialect)
         table.topics.add(topic)
@@ -732,7 +823,10 @@ def _tables(
         for column, kind in columns.items():
             table.columns[column] = wider_type(table.columns.get(column, kind), kind)
             table.kinds.setdefault(column, set()).add(kind)
-        for image in (dialect.image(payload, dialect.after), dialect.image(payload, dialect.before) if table.columns else None):
+        for image in (
+            dialect.image(payload, dialect.after),
+            dialect.image(payload, dialect.before) if table.columns else None,
+        ):
             if image is not None:
                 rows.setdefault(identity, []).append(image)
         columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
@@ -746,15 +840,22 @@ def _tables(
         identity: table
         for identity, table in tables.items()
         if table.connector in OF_DDL
-        and (identity not in declared or {name for row in rows.get(identity, []) for name in row} - declared[identity].keys())
+        and (
+            identity not in declared
+            or {name for row in rows.get(identity, []) for name in row} - declared[identity].keys()
+        )
     }
     older = older_ddl(untold)
     _type_from_ddl(tables, rows, {**ddl, **{identity: older[identity] + ddl.get(identity, []) for identity in older}})
-    for identity, table in sorted(tables.items(), key=lambda item: item[1].types_from != "schema block"):  # others learn from these
+    for identity, table in sorted(
+        tables.items(), key=lambda item: item[1].types_from != "schema block"
+    ):  # others learn from these
         _complete(table, rows.get(identity, []), tables)
         described, table.columns = table.columns, dialects[identity].columns(table.columns)
         # What the dialect knows better than the schema block is not what events write.
-        table.kinds = {name: kinds for name, kinds in table.kinds.items() if table.columns.get(name) == described.get(name)}
+        table.kinds = {
+            name: kinds for name, kinds in table.kinds.items() if table.columns.get(name) == described.get(name)
+        }
     return [tables[identity] for identity in sorted(tables)]
 
 
@@ -763,7 +864,9 @@ def _type_from_ddl(
     rows: dict[tuple[str, ...], list[dict[str, Any]]],
     ddl: dict[tuple[str, ...], list[dict[str, Any]]],
 ) -> None:
-    """Give tables without a schema block the columns and the key that their DDL records tell, and others what it leaves open."""
+    """Give tables without a schema block the columns and the key that their DDL records tell, and others what it leaves
+    open.
+    """
     with_ddl = {
         identity: (ddl[identity][-1], rows.get(identity, []))
         for identity, table in tables.items()
@@ -773,9 +876,13 @@ def _type_from_ddl(
         table = tables[identity]
         if table.columns:
             doubtful = {name for names in typed.doubts.values() for name in names}
-            told = {name: kind for name, kind in typed.columns.items() if name in table.columns and name not in doubtful}
+            told = {
+                name: kind for name, kind in typed.columns.items() if name in table.columns and name not in doubtful
+            }
             table.columns |= {
-                name: kind for name, kind in told.items() if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
+                name: kind
+                for name, kind in told.items()
+                if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
             }
             continue
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])
@@ -788,7 +895,9 @@ def _type_from_ddl(
 
 def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[str, ...], TableSeen]) -> None:
     if not table.columns:
-        same_topic = [other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics]
+        same_topic = [
+            other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics
+        ]
         if same_topic:
             table.columns, table.types_from = dict(same_topic[0].columns), "schema block of the same topic"
     if not table.columns:
@@ -815,7 +924,9 @@ def _with_zones(columns: dict[str, str], rows: list[dict[str, Any]]) -> dict[str
     for name, kind in columns.items():
         if kind in ("TimestampText", "array<TimestampText>"):
             values = [row[name] for row in rows if row.get(name)]
-            texts = [text for value in values for text in (value if isinstance(value, list) else [value]) if text is not None]
+            texts = [
+                text for value in values for text in (value if isinstance(value, list) else [value]) if text is not None
+            ]
             if texts and all(ZONED.search(str(text)) for text in texts):
                 zoned[name] = kind.replace("TimestampText", "ZonedTimestamp")
     return zoned
@@ -839,7 +950,10 @@ def _mysql_decimal(kind: str) -> str:
 
 
 def _note_ddl(
-    change: Any, ddl: dict[tuple[str, ...], list[dict[str, Any]]], topic: str, wanted: Set[tuple[str, ...]] | None = None
+    change: Any,
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+    topic: str,
+    wanted: Set[tuple[str, ...]] | None = None,
 ) -> None:
     if isinstance(change, dict) and isinstance(change.get("table"), dict) and change.get("id"):
         names = tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', str(change["id"])))[-2:]
@@ -853,9 +967,13 @@ def _wanted_key(table: TableSeen, declared: "Declared | None", keys: dict[str, l
     used |= {name} - {""}
     missing = [column for column in key if column not in columns]
     if missing and columns:
-        raise LakehouseError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+        raise LakehouseError(
+            f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}."
+        )
     if key and table.connector == "mongodb" and key != ["_id"]:
-        raise LakehouseError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
+        raise LakehouseError(
+            f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out."
+        )
     return key
 
 
@@ -865,7 +983,9 @@ def _named_key(table: TableSeen, keys: dict[str, list[str]]) -> tuple[str, list[
     return next(((name, keys[name]) for name in names if name in keys), ("", []))
 
 
-def _relation_name(table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded) -> str:
+def _relation_name(
+    table: TableSeen, known: dict[tuple[str, ...], Declared], new_names: list[str], done: Scaffolded
+) -> str:
     """The table's name; with its schema or database where another table of the system has that name."""
     taken = SYSTEM_MODELS | {declared.relation for declared in known.values()}
     name = safe_name(table.identity[-1])
@@ -891,8 +1011,9 @@ def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None
         names = ", ".join(name for name in doubtful if name in columns)
         if names:
             done.notes.append(
-                f"{table.name}: no value tells the connector's {setting}, on which the types of {names} depend: declared as in "
-                "its default. If it is another, correct `columns` in the staging model (docs/connectors/mysql.md#handling-modes)"
+                f"{table.name}: no value tells the connector's {setting}, on which the types of {names} depend:"
+                " declared as in its default. If it is another, correct `columns` in the staging model"
+                " (docs/connectors/mysql.md#handling-modes)"
             )
     done.notes += [
         f"{table.name}: column {name} was {kind} by an older DDL record. Events from before it changed are read as "
@@ -902,7 +1023,9 @@ def _tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None
     ]
 
 
-def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded) -> None:
+def _update(
+    system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded
+) -> None:
     """Take new columns, topics and a key that was asked for into the models of a table."""
     table = declared.table
     # Whoever wants the fields alone takes the document out of the columns.
@@ -922,8 +1045,9 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     for name, kinds in seen.unlike.items():
         if table.columns.get(name, "").partition("(")[0] in kinds and is_untouched(system, declared, models):
             done.notes.append(
-                f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare the "
-                "connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next run builds anew"
+                f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare"
+                " the connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next"
+                " run builds anew"
             )
     keys = wanted or table.keys
     topics = table.topics | seen.topics
@@ -935,12 +1059,14 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
     if keys != table.keys and not is_untouched(system, before, models):
         files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
         and_a_table = (
-            " Make the silver model a table, and give it a live model, as those of other tables are." if not table.keys else ""
+            " Make the silver model a table, and give it a live model, as those of other tables are."
+            if not table.keys
+            else ""
         )
         raise LakehouseError(
-            f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited by hand. "
-            f"Write keys = {table.kept(keys)!r} there, in {' and '.join(files)}, and run again with the same arguments."
-            f"{and_a_table}"
+            f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited"
+            f" by hand. Write keys = {table.kept(keys)!r} there, in {' and '.join(files)}, and run again with the same"
+            f" arguments.{and_a_table}"
         )
     is_accepted = keys == table.keys and accepted != table.message_keys
     if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
@@ -951,8 +1077,8 @@ def _update(system: str, declared: Declared, seen: TableSeen, wanted: list[str],
         return
     if not is_untouched(system, before, models):
         done.notes.append(
-            f"{table.name}: new columns {', '.join(added) or 'none'}, topics {', '.join(sorted(topics - table.topics)) or 'none'}: "
-            f"its models were edited by hand, so add them there"
+            f"{table.name}: new columns {', '.join(added) or 'none'}, topics"
+            f" {', '.join(sorted(topics - table.topics)) or 'none'}: its models were edited by hand, so add them there"
         )
         return
     if added:
@@ -982,7 +1108,9 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
 
 
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
-    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what is new."""
+    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what
+    is new.
+    """
     topics = set(_argument(system, declared, models, "topics", list))
     if topics > declared.table.topics:
         declared.table.topics = topics
@@ -990,9 +1118,13 @@ def _follow_text(system: str, declared: Declared, models: Path) -> None:
 
 
 def _mend_names(bronze: Bronze, declared: Declared, models: Path, done: Scaffolded) -> None:
-    """Rename columns of a table that an older version declared, and perhaps built, under names by which it cannot be read."""
+    """Rename columns of a table that an older version declared, and perhaps built, under names by which it cannot be
+    read.
+    """
     table = declared.table
-    if not RESERVED & {name.lower() for name in table.kept(table.columns)} or not is_untouched(bronze.system, declared, models):
+    if not RESERVED & {name.lower() for name in table.kept(table.columns)} or not is_untouched(
+        bronze.system, declared, models
+    ):
         return
     done.notes += table.rename_reserved()
     for kept, name in table.renamed.items():
@@ -1019,7 +1151,10 @@ def _files_of_others(system: str, declared: Declared, models: Path) -> list[str]
 
 
 def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> None:
-    """Write the files of a table. The YAML, by which it is known again, is the first one and comes to its place as the last."""
+    """Write the files of a table.
+
+    The YAML, by which it is known again, is the first one and comes to its place as the last.
+    """
     files = render(system, declared)
     properties = next(name for name in files if name.endswith(".yml"))
     intended = models / f"{properties}{INTENDED}"
@@ -1074,7 +1209,9 @@ def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
     result = updated(there, then, now, str(path))
     found = _declared_in(yaml.load(result, Loader=LOADER), path, declared.relation)
     if found is None or render(system, found) != render(system, declared):
-        raise LakehouseError(f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again.")
+        raise LakehouseError(
+            f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again."
+        )
     return result
 
 
@@ -1152,7 +1289,9 @@ def _epochs(declared: Declared) -> str:
 @cache
 def _connectors() -> dict[str, dict[str, str]]:
     """Each connector with its properties, as the seed `cdc_connectors` of this version has them."""
-    with (Path(__file__).resolve().parent.parent / "seeds" / "cdc_connectors.csv").open(encoding="utf-8", newline="") as lines:
+    with (Path(__file__).resolve().parent.parent / "seeds" / "cdc_connectors.csv").open(
+        encoding="utf-8", newline=""
+    ) as lines:
         return {row["connector"]: row for row in csv.DictReader(lines)}
 
 
@@ -1212,25 +1351,27 @@ def _properties(system: str, declared: Declared) -> str:
         "name": staging,
         "description": f"Every landed {records} `{source_name}`, typed: one row per record.",
         "config": {"meta": {"debezium": meta}},
-        "columns": columns
-        + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
-        + [
-            {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-            for name in (
-                "_cdc_landed_at",
-                "_cdc_append",
-                "_cdc_appended_at",
-                "_cdc_place_hash",
-                "_cdc_place_number",
-                "_cdc_omitted",
-                *in_part,
-                *(["_cdc_move"] if passed_on else []),
-                "_cdc_kind",
-                "_cdc_reject_reason",
-                "_cdc_key",
-                "_cdc_value",
-            )
-        ],
+        "columns": (
+            columns
+            + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
+            + [
+                {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
+                for name in (
+                    "_cdc_landed_at",
+                    "_cdc_append",
+                    "_cdc_appended_at",
+                    "_cdc_place_hash",
+                    "_cdc_place_number",
+                    "_cdc_omitted",
+                    *in_part,
+                    *(["_cdc_move"] if passed_on else []),
+                    "_cdc_kind",
+                    "_cdc_reject_reason",
+                    "_cdc_key",
+                    "_cdc_value",
+                )
+            ]
+        ),
     }
     silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}
     models = [staging_model, silver_model]
@@ -1254,7 +1395,8 @@ def _properties(system: str, declared: Declared) -> str:
         )
     else:
         silver_model["description"] = (
-            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of rows. {order}"
+            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of"
+            f" rows. {order}"
         )
         silver_model["data_tests"] = [no_log_reset]
     return dump({"version": 2, "models": models})
@@ -1272,7 +1414,10 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "batch": "Number of the bronze batch.",
             "source_table": "The table's name in the source; NULL for records that are no table's.",
             "kind": "What the records are, as `_cdc_kind` of the staging model says.",
-            "op": "The operation as Debezium's letter, which the seed `cdc_operations` explains; NULL where there is none.",
+            "op": (
+                "The operation as Debezium's letter, which the seed `cdc_operations` explains; NULL where there is"
+                " none."
+            ),
             "reject_reason": "Why the records cannot be used; NULL where they can.",
             "events": "Number of such records.",
             "newest_change_at": "When the source made the newest of the changes, in UTC.",
@@ -1307,8 +1452,9 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "attributes": "Further attributes of the table, as the connector tells them.",
             "position": "Where the statement stands in the source's log, as the connector tells it.",
             "order_key": (
-                "A text that sorts the statements as the source made them: by the place in its log, then by partition and offset, "
-                "else by file and line. Statements without a place come first. A log that started over is not told apart."
+                "A text that sorts the statements as the source made them: by the place in its log, then by partition"
+                " and offset, else by file and line. Statements without a place come first. A log that started over is"
+                " not told apart."
             ),
             "event_id": "The record in bronze: topic/partition/offset, or file:line.",
             "batch": "Number of the bronze batch.",
@@ -1331,7 +1477,9 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "source_table": "The table's name in the source.",
             "changed_at": "When the source committed the change, in UTC; NULL for a table without changes.",
             "connector_at": "When the connector read it (`ts_ms` of the event); NULL if the event does not say it.",
-            "kafka_at": "Timestamp of the Kafka record; NULL for a bare value, and if bronze does not hold it any more.",
+            "kafka_at": (
+                "Timestamp of the Kafka record; NULL for a bare value, and if bronze does not hold it any more."
+            ),
             "landed_at": "When the change landed in bronze.",
             "merged_at": "When the change was merged; NULL before, and if the snapshot of that merge has expired.",
             "source_to_connector": "Seconds from the commit to the connector.",
@@ -1356,10 +1504,13 @@ def _described(columns: dict[str, str]) -> list[dict[str, str]]:
 def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: Path, done: Scaffolded) -> None:
     """The source and the models of the system as a whole."""
     tables = "".join(
-        f"        {_text(table.table.name)}: [ref('{table.model('staging', system)}'), ref('{table.model('silver', system)}')],\n"
+        f"        {_text(table.table.name)}: [ref('{table.model('staging', system)}'),"
+        f" ref('{table.model('silver', system)}')],\n"
         for table in sorted(known.values(), key=lambda declared: declared.relation)
     )
-    call = "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n{further}) }}}}\n"
+    call = (
+        "{{{{ {macro}(\n    events = source('bronze', '{system}'),\n    tables = {{\n{tables}    }},\n{further}) }}}}\n"
+    )
     routed = [declared.table for declared in known.values() if declared.routed]
     events = f"    routed = ref('{system}__events'),\n" if routed else ""
     counts, rejected = f"{system}__event_counts", f"{system}__rejected_events"
@@ -1375,8 +1526,12 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
                     {
                         "name": system,
                         "description": f"All records of system `{system}`, of all its topics.",
-                        # `dbt source freshness` warns if nothing has landed for a day. The file is a person's from then on.
-                        "config": {"loaded_at_field": "landed_at", "freshness": {"warn_after": {"count": 1, "period": "day"}}},
+                        # `dbt source freshness` warns if nothing has landed for a day. The file is a person's from then
+                        # on.
+                        "config": {
+                            "loaded_at_field": "landed_at",
+                            "freshness": {"warn_after": {"count": 1, "period": "day"}},
+                        },
                         "columns": _described(_bronze_columns()),
                     }
                 ],
@@ -1392,11 +1547,15 @@ def _write_system(system: str, known: dict[tuple[str, ...], Declared], models: P
             for name, (told, columns) in MONITORING.items()
         ],
     }
-    config = "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg') }}\n\n"
+    config = (
+        "{{ config(materialized = 'incremental', incremental_strategy = 'debezium_merge', file_format = 'iceberg')"
+        " }}\n\n"
+    )
     files = {
         f"bronze/{system}.yml": dump(source),
-        f"monitoring/{system}/{counts}.sql": config
-        + call.format(macro="debezium_event_counts", system=system, tables=tables, further=""),
+        f"monitoring/{system}/{counts}.sql": (
+            config + call.format(macro="debezium_event_counts", system=system, tables=tables, further="")
+        ),
         f"monitoring/{system}/{rejected}.sql": call.format(
             macro="debezium_rejected_events", system=system, tables=tables, further=events
         ),
@@ -1451,7 +1610,9 @@ def _events_properties(system: str) -> str:
     }
     properties = {
         "name": f"{system}__events",
-        "description": f"The records of the topics of system `{system}` that carry several tables, each with its table.",
+        "description": (
+            f"The records of the topics of system `{system}` that carry several tables, each with its table."
+        ),
         "columns": _described(columns),
     }
     return dump({"version": 2, "models": [properties]})
@@ -1464,7 +1625,9 @@ def _plain(name: str) -> str:
 
 def _text(text: str) -> str:
     """A Jinja string literal, also of a text that holds quotes, backslashes or braces."""
-    return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'" if _is_odd(text) else f"'{text}'"
+    return (
+        "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'" if _is_odd(text) else f"'{text}'"
+    )
 
 
 def _is_odd(text: str) -> bool:

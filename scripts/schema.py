@@ -84,13 +84,23 @@ class TableSeen:
     servers: set[str] = field(default_factory=set)  # names of the connectors (`topic.prefix`) that sent its events
     source_tables: set[str] = field(default_factory=set)  # that flattened rows name
     tells_deletes: bool = False  # whether its events say when a row is gone; not so for some flattened ones
-    doubts: dict[str, list[str]] = field(default_factory=dict)  # setting of the connector → columns whose types depend on it
+    doubts: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # setting of the connector → columns whose types depend on it
     possible: dict[str, set[str]] = field(default_factory=dict)  # column → types that its DDL record may stand for
-    unlike: dict[str, set[str]] = field(default_factory=dict)  # column → types that its values do not look like, if no schema says
+    unlike: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # column → types that its values do not look like, if no schema says
     kinds: dict[str, set[str]] = field(default_factory=dict)  # column → the types that schema blocks of its events have
-    older: dict[str, str] = field(default_factory=dict)  # column → what it was by an older DDL record, and would be read otherwise
-    misread: dict[str, list[str]] = field(default_factory=dict)  # column → types of events that may be misread, as somebody said
-    renamed: dict[str, str] = field(default_factory=dict)  # name in the lakehouse → name in the events, of columns that need two
+    older: dict[str, str] = field(
+        default_factory=dict
+    )  # column → what it was by an older DDL record, and would be read otherwise
+    misread: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # column → types of events that may be misread, as somebody said
+    renamed: dict[str, str] = field(
+        default_factory=dict
+    )  # name in the lakehouse → name in the events, of columns that need two
 
     @property
     def name(self) -> str:
@@ -120,13 +130,25 @@ class TableSeen:
                 kept += "_source"
             taken.add(kept.lower())
             if kept != name:
-                why = "Iceberg keeps that name for itself" if name.lower() in RESERVED else "another column is kept by that name"
+                why = (
+                    "Iceberg keeps that name for itself"
+                    if name.lower() in RESERVED
+                    else "another column is kept by that name"
+                )
                 notes.append(f"{self.name}: column {name} is kept as {kept}, because {why}")
                 self.renamed[kept] = name
         return notes
 
 
-RESERVED = {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}  # Iceberg's own
+RESERVED = {
+    "_file",
+    "_pos",
+    "_deleted",
+    "_spec_id",
+    "_partition",
+    "_row_id",
+    "_last_updated_sequence_number",
+}  # Iceberg's own
 
 
 def column_type(schema: Any, nesting: int = 0) -> str:
@@ -174,15 +196,36 @@ FLOATS = ["float", "double"]
 FLOAT_NAMES = {"float32": "float", "float64": "double"}
 PLAIN_NUMBERS = {*INTEGERS, *FLOATS, "uint64", "Year", "MicroDuration", "NanoDuration"}
 ENCODED_NUMBERS = {"Date", "Time", "MicroTime", "NanoTime", "Timestamp", "MicroTimestamp", "NanoTimestamp"}
-NO_DOUBLES = {"int64", "uint64", "Decimal", "MicroDuration", "NanoDuration", *(ENCODED_NUMBERS - {"Date", "Time"})}  # nor floats
+NO_DOUBLES = {
+    "int64",
+    "uint64",
+    "Decimal",
+    "MicroDuration",
+    "NanoDuration",
+    *(ENCODED_NUMBERS - {"Date", "Time"}),
+}  # nor floats
 ENCODED_TEXTS = {"Decimal", "Bits", "bytes", "bytes_url", "bytes_hex"}
-PLAIN_TEXTS = {"string", "Enum", "EnumSet", "Json", "Xml", "Uuid", "Ltree", "TsVector", "Interval", "ZonedTime", "DecimalText"}
+PLAIN_TEXTS = {
+    "string",
+    "Enum",
+    "EnumSet",
+    "Json",
+    "Xml",
+    "Uuid",
+    "Ltree",
+    "TsVector",
+    "Interval",
+    "ZonedTime",
+    "DecimalText",
+}
 DECIMAL = re.compile(r"Decimal\((\d+),(-?\d+)\)")
 ARRAY = re.compile(r"array<(.+)>")
 
 
 def wider_type(one: str, other: str) -> str:
-    """The type that holds both, where there is one; else the first: what is written as the second is rejected, or `is_misread`."""
+    """The type that holds both, where there is one; else the first: what is written as the second is rejected, or
+    `is_misread`.
+    """
     for order in (INTEGERS, FLOATS):
         if one in order and other in order:
             return max(one, other, key=order.index)
@@ -196,11 +239,12 @@ def wider_type(one: str, other: str) -> str:
 
 
 def is_misread(written: str, declared: str) -> bool:
-    """Whether values that are written as one type are read as others of the declared one; if not, they are exact or rejected.
+    """Whether values that are written as one type are read as others of the declared one; if not, they are exact or
+    rejected.
 
-    So it is with another scale, another unit of time, a text that is taken for base64, a whole number that no double holds: nothing
-    but the schema block of an event, which models do not read, tells what its values are. What is declared as a plain whole number
-    or text has what stands in the event.
+    So it is with another scale, another unit of time, a text that is taken for base64, a whole number that no double
+    holds: nothing but the schema block of an event, which models do not read, tells what its values are. What is
+    declared as a plain whole number or text has what stands in the event.
     """
     written, declared = (FLOAT_NAMES.get(kind, kind) for kind in (written, declared))
     names = [kind.partition("(")[0] for kind in (written, declared)]
@@ -217,14 +261,16 @@ def is_misread(written: str, declared: str) -> bool:
     of_numbers = names[1] in ENCODED_NUMBERS | {"TimestampText"} and names[0] in PLAIN_NUMBERS | ENCODED_NUMBERS
     of_texts = names[1] in ENCODED_TEXTS and names[0] in PLAIN_TEXTS | ENCODED_TEXTS
     of_digits = names[1] == "DecimalText" and names[0] in ENCODED_TEXTS
-    of_doubles = names[1] in FLOATS and names[0] in NO_DOUBLES or names[1] == "float" and names[0] in ("double", "int32", "Time")
+    of_doubles = (
+        names[1] in FLOATS and names[0] in NO_DOUBLES or names[1] == "float" and names[0] in ("double", "int32", "Time")
+    )
     # MySQL's unsigned numbers, in the form of the connector that has negative ones for the greatest.
     of_signs = [written, declared] in (["int64", "uint64"], ["uint64", "Decimal(20,0)"])
     return of_numbers or of_texts or of_digits or of_doubles or of_signs
 
 
 def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
-    """Columns and types from the schema block of a value, which has its images in two members; empty where it has none."""
+    """Columns and types from the schema block of a value, which has its images in two members; empty if it has none."""
     images = _fields(schema)
     row = images.get(after) or images.get(before)
     return columns_of_struct(row)
@@ -236,7 +282,10 @@ def columns_of_struct(schema: Any) -> dict[str, str]:
 
 
 def columns_of_cells(schema: Any, member: str) -> dict[str, str]:
-    """The same of an image whose columns are objects with a `value`. Writers have been seen to describe cells as plain."""
+    """The same of an image whose columns are objects with a `value`.
+
+    Writers have been seen to describe cells as plain.
+    """
     found = {}
     for name, item in _fields(_fields(schema).get(member)).items():
         cell = _fields(item) if item.get("type") == "struct" else {"value": item}
@@ -254,7 +303,9 @@ def _fields(struct: Any) -> dict[str, dict[str, Any]]:
 
 
 def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Columns and types from row images alone: the widest type that all values have. No value tells a double from a decimal."""
+    """Columns and types from row images alone: the widest type that all values have. No value tells a double from a
+    decimal.
+    """
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.items():
@@ -287,7 +338,9 @@ def bson_kind(value: Any) -> BsonKind | None:
     if value is None:
         return None
     if isinstance(value, dict):
-        return BsonKind(BSON_KINDS.get(next(iter(value), ""), "any") if value.keys() - {"$type"} <= BSON_KINDS.keys() else "any")
+        return BsonKind(
+            BSON_KINDS.get(next(iter(value), ""), "any") if value.keys() - {"$type"} <= BSON_KINDS.keys() else "any"
+        )
     plain = {bool: "bool", int: "long", float: "double", str: "string"}
     return BsonKind(plain.get(type(value), "any"))
 
@@ -330,7 +383,7 @@ def _widest(kinds: set[str]) -> str:
 
 
 class JsonFloat(float):
-    """A number that has a fraction or an exponent, and its text: a float alone has lost digits that the text may have."""
+    """A number that has a fraction or an exponent, and its text: a float alone has lost digits that the text has."""
 
     text: str
 

@@ -4,9 +4,10 @@ It is Spark's own, with the settings of the profile's local output, and listens 
 can read its token. `server.json` in `LAKEHOUSE_DIR` names it. The server inherits the lock on that file, so whether it
 lives is never guessed from a process number or a port, which may be another's by now.
 
-The service runs as a plugin of a session like that of any command, in a process that does nothing besides. Spark's class
-for it, `SparkConnectServer`, gives every client a class loader of its own, and with it none of the code that Spark has
-compiled for others: each run of ours compiled its 210 pieces anew, and the JVM had them warm when the run was over.
+The service runs as a plugin of a session like that of any command, in a process that does nothing besides. Spark's
+class for it, `SparkConnectServer`, gives every client a class loader of its own, and with it none of the code that
+Spark has compiled for others: each run of ours compiled its 210 pieces anew, and the JVM had them warm when the run was
+over.
 """
 
 import fcntl
@@ -42,7 +43,8 @@ from scripts.spark import (
 QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement of dbt, see scripts/spark.py
 START_SECONDS = 120
 STOP_SECONDS = 30
-# Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself. On two cores
+# Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself.
+# On two cores
 # the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and 13 s without.
 FEW_CORES = 4
 
@@ -61,7 +63,9 @@ def up() -> str:
         except BlockingIOError:
             server = resident_server() or {}
             if "address" not in server:
-                raise LakehouseError("another make up is starting the server. Wait for it, or stop it: make down.") from None
+                raise LakehouseError(
+                    "another make up is starting the server. Wait for it, or stop it: make down."
+                ) from None
             return f"The Spark server is up already.\n{_how_to_use(server['address'])}"
         require_java()
         if "spark.master" not in settings():
@@ -110,7 +114,9 @@ def env() -> str:
 
 
 def _address_before(file: TextIO) -> tuple[int, str]:
-    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the port."""
+    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the
+    port.
+    """
     try:
         last = json.load(file)["address"]
         port, token = int(last.split(":")[2].split("/")[0]), last.split("token=")[1]
@@ -145,7 +151,9 @@ def serve(port: str, told: str) -> str:
     """Be the server until a signal ends it, or its JVM ends; `told` is the pipe to say in that it serves."""
     given = settings()
     further = {
-        "spark.plugins": ",".join(filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])),
+        "spark.plugins": ",".join(
+            filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
+        ),
         "spark.connect.grpc.binding.port": port,
     }
     jars = kafka_jars(resolved=False)
@@ -167,7 +175,10 @@ def _record(file: TextIO, server: dict[str, object]) -> None:
 
 
 def _how_to_use(address: str) -> str:
-    return f"make run, make sql and make docs use it. For dbt by itself:\nexport PYTHONWARNINGS={QUIET} SPARK_REMOTE='{address}'"
+    return (
+        f"make run, make sql and make docs use it. For dbt by itself:\nexport PYTHONWARNINGS={QUIET}"
+        f" SPARK_REMOTE='{address}'"
+    )
 
 
 def main() -> int:

@@ -21,7 +21,11 @@ LOCKS = Path(__file__).resolve().parent
 
 def locked(lock: str) -> dict[str, tuple[str, str]]:
     """Coordinates (group:artifact:version) → SHA-256 and licence of the jar, from a file beside this one."""
-    lines = [line.split() for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    lines = [
+        line.split()
+        for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
     return {coordinates: (digest, licence) for coordinates, digest, licence in lines}
 
 
@@ -49,18 +53,20 @@ def missing(folder: Path, lock: str = "jars.lock") -> list[str]:
 def cached(wanted: list[str]) -> list[Path]:
     """The folders of Maven's local cache that hold something of these coordinates.
 
-    Source: Spark asks this cache before Maven Central (`MavenUtils`, `local-m2-cache`), and takes a jar for missing if the cache
-    has its description alone.
+    Source: Spark asks this cache before Maven Central (`MavenUtils`, `local-m2-cache`), and takes a jar for missing if
+    the cache has its description alone.
     """
     names = (coordinates.split(":") for coordinates in wanted)
     folders = [
-        Path.home().joinpath(".m2", "repository", *group.split("."), artifact, version) for group, artifact, version in names
+        Path.home().joinpath(".m2", "repository", *group.split("."), artifact, version)
+        for group, artifact, version in names
     ]
     return [folder for folder in folders if folder.is_dir()]
 
 
 def resolve(folder: Path, lock: str = "jars.lock") -> None:
-    """Bring the locked jars into `folder`, and nothing that they depend on: what is needed is locked or comes with Spark.
+    """Bring the locked jars into `folder`, and nothing that they depend on: what is needed is locked or comes with
+    Spark.
 
     Raises:
         LakehouseError: a jar cannot be had, or is not the one that was locked.

@@ -34,7 +34,9 @@ _log_before = 0  # how long the log was when the session began
 
 
 def _tell_place() -> None:
-    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, also where dbt reads the profile."""
+    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, also where dbt reads the
+    profile.
+    """
     os.environ["PWD"] = str(Path.cwd())
 
 
@@ -131,7 +133,7 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """One process at a time of those that share `LAKEHOUSE_DIR` is in here; `waiting` is called where another one is."""
+    """One process at a time of those that share `LAKEHOUSE_DIR` is in here; `waiting` is called if another one is."""
     with (lakehouse_dir() / name).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -142,12 +144,14 @@ def locked(name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[No
 
 
 def server_file() -> Path:
-    """What `make up` records of its server: the process and the address. The server holds a lock on it while it lives."""
+    """What `make up` records of its server: the process and the address. The server has a lock on it while it lives."""
     return lakehouse_dir() / "server.json"
 
 
 def resident_server() -> dict[str, Any] | None:
-    """`pid`, `target` and `address` of the server that `make up` started, without the address while it starts; None: none is up."""
+    """`pid`, `target` and `address` of the server that `make up` started, without the address while it starts; None:
+    none is up.
+    """
     try:
         file = server_file().open(encoding="utf-8")
     except FileNotFoundError:
@@ -169,7 +173,8 @@ def local_target() -> str:
 
 
 def remote_address() -> str | None:
-    """The Spark Connect server to use: `SPARK_REMOTE`, else what `make up` started for the same output. None: this process.
+    """The Spark Connect server to use: `SPARK_REMOTE`, else what `make up` started for the same output. None: this
+    process.
 
     The answer is put in the environment, from which the profile and PySpark's builder take it, in dbt too.
     """
@@ -197,7 +202,9 @@ def answers(address: str, seconds: float) -> bool:
         channel = DefaultChannelBuilder(address).toChannel()
     except (PySparkException, ValueError):
         place = address.partition(";")[0]  # what follows may be a token, which the error would tell, too
-        raise LakehouseError(f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it.") from None
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it."
+        ) from None
     states: queue.SimpleQueue[Any] = queue.SimpleQueue()
     channel.subscribe(states.put, try_to_connect=True)
     try:
@@ -265,7 +272,8 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProx
 
 
 def _stop(*_: Any) -> None:
-    """In place of PySpark's own answer to Ctrl-C, which asks Spark in the midst of another question and confuses the two.
+    """In place of PySpark's own answer to Ctrl-C, which asks Spark in the midst of another question and confuses the
+    two.
 
     The end of the process is the end of its JVM, and of what that was at.
     """
@@ -280,13 +288,13 @@ def _remote_session(address: str) -> SparkSession:
     builder_settings = settings()
     if "spark.master" in builder_settings:
         raise LakehouseError(
-            f"SPARK_REMOTE={place}, but the output {local_target()} of profiles/profiles.yml has a spark.master: Spark runs "
-            "there or here. Unset SPARK_REMOTE or LAKEHOUSE_TARGET."
+            f"SPARK_REMOTE={place}, but the output {local_target()} of profiles/profiles.yml has a spark.master: Spark"
+            " runs there or here. Unset SPARK_REMOTE or LAKEHOUSE_TARGET."
         )
     if not answers(address, seconds=10):
         raise LakehouseError(
-            f"SPARK_REMOTE={place}: no Spark Connect server answers there. Start it, or unset SPARK_REMOTE: the server of "
-            "make up is found without it, and none is needed."
+            f"SPARK_REMOTE={place}: no Spark Connect server answers there. Start it, or unset SPARK_REMOTE: the server"
+            " of make up is found without it, and none is needed."
         )
     # dbt asks for Hive with every statement, and would be told each time that this is the server's business.
     warnings.filterwarnings("ignore", message="Failed to set spark.sql.catalogImplementation")
@@ -296,14 +304,18 @@ def _remote_session(address: str) -> SparkSession:
     try:
         spark: Any = builder.getOrCreate()
     except Exception as error:
-        raise LakehouseError(f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}") from error
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}"
+        ) from error
     spark.client.set_retry_policies([DefaultPolicy(max_retries=5)])  # 17 seconds, not ten minutes
     _stop_work_with_the_client(spark, address)
     return spark
 
 
 def _stop_work_with_the_client(spark: Any, address: str) -> None:
-    """A signal stops what the session does on the server, as it does in a JVM of one's own; the end of the process closes it."""
+    """A signal stops what the session does on the server, as it does in a JVM of one's own; the end of the process
+    closes it.
+    """
 
     def leave() -> None:
         with suppress(Exception):  # the server may be gone

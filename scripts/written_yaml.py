@@ -1,7 +1,7 @@
 """Brings what is generated otherwise now into YAML that a person may have edited: all that they wrote stays as it is.
 
-Only the text of the difference is written, where PyYAML says that its neighbours stand. To print the file anew from a tree of it,
-as round-trip libraries do, would cost indentation, a comment before `---`, and keys that stand twice.
+Only the text of the difference is written, where PyYAML says that its neighbours stand. To print the file anew from a
+tree of it, as round-trip libraries do, would cost indentation, a comment before `---`, and keys that stand twice.
 """
 
 import re
@@ -23,8 +23,8 @@ ABSENT: Any = object()
 def updated(text: str, before: Any, now: Any, where: str) -> str:
     """The text of a file of YAML with what is generated `now` where it was generated otherwise `before`.
 
-    Models and columns are known by their names, tests by what they test. What a person changed or took away stays so, but for
-    `meta.debezium`, by which a table is known.
+    Models and columns are known by their names, tests by what they test. What a person changed or took away stays so,
+    but for `meta.debezium`, by which a table is known.
 
     Raises:
         LakehouseError: the text is no YAML, or what is new has no place in it.
@@ -40,7 +40,9 @@ def updated(text: str, before: Any, now: Any, where: str) -> str:
             return result
     except (yaml.YAMLError, ValueError, TypeError) as error:
         problem = f"it cannot be updated: {' '.join(str(error).split())}"
-    raise LakehouseError(f"{where}: {problem}. Write it in the form in which make run writes such files, and run again.")
+    raise LakehouseError(
+        f"{where}: {problem}. Write it in the form in which make run writes such files, and run again."
+    )
 
 
 class _Alias:
@@ -87,9 +89,13 @@ class _Edit:
         self.done: dict[int, Any] = {}  # what nodes have become, of which several places may be aliases
 
     def applied(self) -> str:
-        """The text with its changes: from behind, and of those at one place what is inside comes before what follows it."""
+        """The text with its changes: from behind, and of those at one place what is inside comes before what follows
+        it.
+        """
         text = self.text
-        for (start, end, new), _ in sorted(zip(self.changes, range(len(self.changes)), strict=True), key=_place, reverse=True):
+        for (start, end, new), _ in sorted(
+            zip(self.changes, range(len(self.changes)), strict=True), key=_place, reverse=True
+        ):
             text = text[:start] + new.replace("\n", self.line_end) + text[end:]
         return text
 
@@ -113,9 +119,13 @@ class _Edit:
         return self.done[id(node)]
 
     def _merged_mapping(self, node: Any, value: dict[Any, Any], before: dict[Any, Any], now: Any, is_meta: bool) -> Any:
-        entries = {_plain(key): (key, of_key) for key, of_key in node.value}  # of a key that stands twice, the last one counts
+        entries = {
+            _plain(key): (key, of_key) for key, of_key in node.value
+        }  # of a key that stands twice, the last one counts
         if "tests" in value:  # as dbt called them
-            before, now = ({"tests" if name == "data_tests" else name: one for name, one in old.items()} for old in (before, now))
+            before, now = (
+                {"tests" if name == "data_tests" else name: one for name, one in old.items()} for old in (before, now)
+            )
         result = dict(value)
         for name in value:
             if name in before and name not in now and (value[name] == before[name] or is_meta):
@@ -190,7 +200,9 @@ class _Edit:
             start = self._start(node)
             text = dump(now).rstrip("\n").replace("\n", "\n" + " " * (start - self._line(start)))
         is_bare = start == end and self.text[start - 1] in ":-"
-        self._change(start, end, (" " if is_bare else "") + text + ("\n" if self.text[start:end].endswith("\n") else ""))
+        self._change(
+            start, end, (" " if is_bare else "") + text + ("\n" if self.text[start:end].endswith("\n") else "")
+        )
 
     def _change(self, start: int, end: int, new: str) -> None:
         self.changes.append((start, end, new))
@@ -263,7 +275,9 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """PyYAML would fold U+0085 as a line break that it reads back as a space; in double quotes it stands as an escape."""
+        """PyYAML would fold U+0085 as a line break that it reads back as a space; in double quotes it stands as an
+        escape.
+        """
         return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if "\x85" in data else None)
 
 
@@ -272,11 +286,15 @@ _Dumper.add_representer(str, _Dumper.represent_str)
 
 def dump(content: Any, width: int = 110, in_flow: bool = False) -> str:
     """The text of generated YAML."""
-    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=in_flow)
+    text: str = yaml.dump(
+        content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=in_flow
+    )
     return text
 
 
 def _flow(entries: Any) -> list[str]:
     """The texts of entries as they stand between brackets or braces."""
-    ones: list[Any] = [{name: one} for name, one in entries.items()] if isinstance(entries, dict) else [[one] for one in entries]
+    ones: list[Any] = (
+        [{name: one} for name, one in entries.items()] if isinstance(entries, dict) else [[one] for one in entries]
+    )
     return [dump(one, width=10**9, in_flow=True).strip()[1:-1] for one in ones]

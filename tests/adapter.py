@@ -1,7 +1,7 @@
 """What the tests call of the engine, without a dbt run: macros rendered to SQL, and statements run on one session.
 
-This file and workbench.py are the only ones that know how the engine is built inside. `Macros` gives the project's macros the few
-functions of dbt that they call; `Records` answers the scaffold from a list of records.
+This file and workbench.py are the only ones that know how the engine is built inside. `Macros` gives the project's
+macros the few functions of dbt that they call; `Records` answers the scaffold from a list of records.
 """
 
 import hashlib
@@ -116,7 +116,9 @@ class Macros:
         self._environment, self._template = _compiled(self.overridden)
 
     def module(self, **given: Any) -> Any:
-        """The macros with what dbt would give them (`this`, `model`, `run_query` …); outside of a run unless `execute` is given."""
+        """The macros with what dbt would give them (`this`, `model`, `run_query` …); outside of a run unless `execute`
+        is given.
+        """
         context: dict[str, Any] = {
             "return": _return,
             "exceptions": SimpleNamespace(raise_compiler_error=_raise),
@@ -239,7 +241,9 @@ class Landing:
 
 
 class Records(Bronze):
-    """What the scaffold asks, answered from a list of landed records: all of them are looked at, in the order of landing."""
+    """What the scaffold asks, answered from a list of landed records: all of them are looked at, in the order of
+    landing.
+    """
 
     def __init__(self, system: str, rows: Sequence[Landed]) -> None:
         self.system = system
@@ -321,7 +325,8 @@ LAYERS = {"staging": "staging", "silver": "silver", "live": None, "history": "hi
 
 
 class Engine:
-    """What `dbt run` does with the models of a folder, on one session and without dbt: all that its materializations do.
+    """What `dbt run` does with the models of a folder, on one session and without dbt: all that its materializations
+    do.
 
     What dbt knows of the models (its graph) is made from their files.
     """
@@ -334,7 +339,8 @@ class Engine:
         self._runs = 0
 
     def run(self, selected: Sequence[str] | None = None, full_refresh: bool = False, say: Any = None) -> dict[str, str]:
-        """Build models, all of them unless some are selected, each after those that it reads. Returns what failed, and why.
+        """Build models, all of them unless some are selected, each after those that it reads. Returns what failed, and
+        why.
 
         Args:
             say: is told of each that failed; without it the first failure is raised.
@@ -367,9 +373,16 @@ class Engine:
         nodes: dict[str, Any] = {}
         for path in sorted(self._models.rglob("*.sql")):
             nodes[path.stem] = self._node(path, described.get(path.stem, {}))
-        systems = {parent.removeprefix("source.") for node in nodes.values() for parent in node.depends_on.nodes if "." in parent}
+        systems = {
+            parent.removeprefix("source.")
+            for node in nodes.values()
+            for parent in node.depends_on.nodes
+            if "." in parent
+        }
         sources = {
-            f"source.{name}": SimpleNamespace(schema="bronze", identifier=name, alias=None, name=name, source_name="bronze")
+            f"source.{name}": SimpleNamespace(
+                schema="bronze", identifier=name, alias=None, name=name, source_name="bronze"
+            )
             for name in systems
         }
         return {"nodes": nodes, "sources": sources}
@@ -421,7 +434,9 @@ class Engine:
             "noop_statement": lambda *_, caller=None: "",
             "log": self._log,
             "comment_clause": lambda: "",
-            "partition_cols": lambda label: f"{label} ({node.config['partition_by']})" if "partition_by" in node.config else "",
+            "partition_cols": lambda label: (
+                f"{label} ({node.config['partition_by']})" if "partition_by" in node.config else ""
+            ),
         }
         sql = self._macros.text(node.raw_code, self._macros.module(**given), **given)
         module = self._macros.module(**given, sql=sql)

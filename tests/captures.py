@@ -15,7 +15,8 @@ from conftest import REPOSITORY, Lakehouse
 EVENTS = REPOSITORY / "tests" / "events"
 Read = Callable[[str], list[dict[str, Any]]]
 
-# Where the source's events do not hold what the source's table holds: table, key, column → what they hold. All else is compared.
+# Where the source's events do not hold what the source's table holds: table, key, column → what they hold. All else is
+# compared.
 HELD_INSTEAD: dict[tuple[str, str, str], Any] = {
     # Debezium sends a plain null for an unchanged TOASTed value of these types.
     ("public.certificates", "1", "exponent"): None,
@@ -81,12 +82,16 @@ def same(found: Any, text: str | None, kind: str) -> bool:
             return int.from_bytes(found, "big") == int(text, 2 if "varying" in kind else 10)
         return bytes(found) == bytes.fromhex(text.removeprefix("\\x"))
     if isinstance(found, datetime):
-        return found.replace(tzinfo=None) == datetime.fromisoformat(re.sub(r"([+-]\d\d)$", r"\1:00", text)).replace(tzinfo=None)
+        return found.replace(tzinfo=None) == datetime.fromisoformat(re.sub(r"([+-]\d\d)$", r"\1:00", text)).replace(
+            tzinfo=None
+        )
     if isinstance(found, date):
         return found.isoformat() == text
     if isinstance(found, list):
         items = array_items(text)
-        return len(items) == len(found) and all(same(a, b, kind.removesuffix("[]")) for a, b in zip(found, items, strict=True))
+        return len(items) == len(found) and all(
+            same(a, b, kind.removesuffix("[]")) for a, b in zip(found, items, strict=True)
+        )
     if isinstance(found, dict):
         numbers = re.findall(r"-?(?:\d[\d.e+]*|Infinity|NaN)", text)
         name, coordinates = geometry(found["wkb"])
@@ -136,7 +141,9 @@ def geometry(wkb: bytes) -> tuple[str, list[float]]:
 
 def array_items(text: str) -> list[str | None]:
     items = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)', text)
-    return [unescaped(quoted) if quoted or plain == "" else (None if plain == "NULL" else plain) for quoted, plain in items]
+    return [
+        unescaped(quoted) if quoted or plain == "" else (None if plain == "NULL" else plain) for quoted, plain in items
+    ]
 
 
 def hstore_items(text: str) -> list[tuple[str, str | None]]:
@@ -149,7 +156,9 @@ def unescaped(text: str) -> str:
 
 
 def with_rejects(lakehouse: Lakehouse, system: str) -> set[str]:
-    return {table for (table,) in lakehouse.sql(f"select distinct source_table from monitoring.{system}__rejected_events")}
+    return {
+        table for (table,) in lakehouse.sql(f"select distinct source_table from monitoring.{system}__rejected_events")
+    }
 
 
 def differences(
@@ -223,7 +232,9 @@ def differences_of_a_log(log: list[dict[str, Any]], content: dict[str, Any]) -> 
         if not take(left, [row for row in left if all(row[name] == gone[name] for name in columns)]):
             found.append(f"{gone} was deleted and never written")
     for wanted in content["rows"]:
-        if not take(left, [row for row in left if all(same(row[name], wanted[name], kind) for name, kind in columns.items())]):
+        if not take(
+            left, [row for row in left if all(same(row[name], wanted[name], kind) for name, kind in columns.items())]
+        ):
             found.append(f"{wanted} is missing")
     if len(left) != sum(row["_cdc_op"] == "u" for row in changes):
         found.append(f"{left} are too many or too few for its updates")
@@ -244,7 +255,9 @@ def captured(system: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def no_shards(wanted: dict[str, Any], rows: list[dict[str, Any]]) -> set[str]:
-    """Tables that shards cannot be: without a key equal rows would not be told apart, and a truncate would be one of all shards."""
+    """Tables that shards cannot be: without a key equal rows would not be told apart, and a truncate would be one of
+    all shards.
+    """
     return {table for table, content in wanted.items() if not content["key"]} | {
         table_of(record) for record in rows if '"op":"t"' in (record["value"] or "")
     }

@@ -17,7 +17,19 @@ SHARED = REPOSITORY.parent / "shared"
 
 
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
-LONGEST = ["tables", "kafka", "resets", "stories", "captures", "end_to_end", "landing", "commands", "kills", "histories", "routing"]
+LONGEST = [
+    "tables",
+    "kafka",
+    "resets",
+    "stories",
+    "captures",
+    "end_to_end",
+    "landing",
+    "commands",
+    "kills",
+    "histories",
+    "routing",
+]
 LONGEST += ["cases", "crashes", "server", "connectors", "documents", "worlds"]
 
 
@@ -66,14 +78,16 @@ def spark(project: Path, request: pytest.FixtureRequest) -> Any:
 def interpreted(request: pytest.FixtureRequest) -> None:
     """The session interprets its queries: to compile one takes longer than its few rows do.
 
-    The demo, and the commands that tests start as processes, compile theirs, as users' do. dbt sets what its profile says: so
-    this is set for each test.
+    The demo, and the commands that tests start as processes, compile theirs, as users' do. dbt sets what its profile
+    says: so this is set for each test.
     """
     if "spark" in request.fixturenames:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
-        literals = {"spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"}  # 0: as the loader has it
+        literals = {
+            "spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"
+        }  # 0: as the loader has it
         for name, value in {**no_code, **few_rows, **literals}.items():
             request.getfixturevalue("spark").conf.set(name, value)
 
@@ -104,7 +118,7 @@ class Lakehouse:
         self._dbt_of_run = run._dbt
 
     def _own(self, system: str) -> None:
-        """Files of tests come in any order, and share a lakehouse or do not: none can have the system of another one."""
+        """Files of tests come in any order, and may share a lakehouse: none can have the system of another one."""
         owner = self._owners / system
         with suppress(FileExistsError), owner.open("x") as file:
             file.write(self.tests)
@@ -119,7 +133,9 @@ class Lakehouse:
         self._engine, self._landing = engine, landing
         self._run._dbt = self._built_by_engine if engine else self._dbt_of_run
 
-    def _built_by_engine(self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None) -> list[str]:
+    def _built_by_engine(
+        self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None
+    ) -> list[str]:
         selected, full_refresh = _selection(arguments, self.project / "models")
         selected = [name for name in selected if not name.endswith("__lag")]  # the stories read it
         return list(self._engine.run(selected, full_refresh, say))
@@ -150,7 +166,11 @@ class Lakehouse:
         return land_files(self.spark, system, event_files(str(records)))
 
     def scaffold(
-        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+        self,
+        system: str,
+        connector: str | None = None,
+        keys: dict[str, list[str]] | None = None,
+        servers: str | None = None,
     ) -> Any:
         from scripts.observe import Bronze
         from scripts.scaffold import scaffold
@@ -173,7 +193,11 @@ class Lakehouse:
         return self.build_landed(system, connector, keys, servers)
 
     def build_landed(
-        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+        self,
+        system: str,
+        connector: str | None = None,
+        keys: dict[str, list[str]] | None = None,
+        servers: str | None = None,
     ) -> Any:
         """Scaffold and build. Returns what the scaffold said."""
         done = self.scaffold(system, connector, keys, servers)
@@ -187,7 +211,10 @@ class Lakehouse:
         if self._engine and arguments[0] == "run" and "--empty" not in arguments:
             selected, full_refresh = _selection(arguments, self.project / "models")
             result = self._engine.run(selected, full_refresh, lambda _: None)
-            nodes = [SimpleNamespace(node=SimpleNamespace(name=name), message=result.get(name, "")) for name in sorted(selected)]
+            nodes = [
+                SimpleNamespace(node=SimpleNamespace(name=name), message=result.get(name, ""))
+                for name in sorted(selected)
+            ]
             return SimpleNamespace(success=not result, exception=None, result=nodes)
         from dbt.cli.main import dbtRunner
 
@@ -197,7 +224,9 @@ class Lakehouse:
         return dbtRunner().invoke([*arguments, "--log-level", "none", "--log-level-file", "none"])
 
     def rows(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
-        return [row.asDict(recursive=True) for row in self.spark.sql(f"select * from {relation} order by {order}").collect()]
+        return [
+            row.asDict(recursive=True) for row in self.spark.sql(f"select * from {relation} order by {order}").collect()
+        ]
 
     def printed(self, relation: str, order: str = "1") -> list[dict[str, Any]]:
         """The rows of a relation with every value as its text, bytes as base64."""
@@ -229,7 +258,9 @@ def _selection(arguments: Sequence[str], models: Path) -> tuple[list[str], bool]
     names: list[str] = []
     for one in (text for text in chosen if not text.startswith("--")):
         if one.startswith("source:bronze."):
-            names += [path.stem for path in models.glob(f"*/{one.removeprefix('source:bronze.').removesuffix('+')}/*.sql")]
+            names += [
+                path.stem for path in models.glob(f"*/{one.removeprefix('source:bronze.').removesuffix('+')}/*.sql")
+            ]
         elif one.startswith("path:"):
             names += [path.stem for path in (models.parent / one.removeprefix("path:")).rglob("*.sql")]
         else:
@@ -247,7 +278,8 @@ def _one_lakehouse(project: Path, spark: Any, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
-    """What a level's tests land in and build (CONTRIBUTING.md): a workbench, or the lakehouse of all tests, with or without dbt.
+    """What a level's tests land in and build (CONTRIBUTING.md): a workbench, or the lakehouse of all tests, with or
+    without dbt.
 
     It has the models of this test only.
     """
@@ -260,7 +292,9 @@ def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
     if level == "engine":
         from adapter import Engine, LandingInBronze
 
-        lands = None if request.node.get_closest_marker("loader") else LandingInBronze(one.spark, one.project / "events")
+        lands = (
+            None if request.node.get_closest_marker("loader") else LandingInBronze(one.spark, one.project / "events")
+        )
         one.without_dbt(Engine(one.spark, one.project / "models"), lands)
     yield one
     one.without_dbt(None)
@@ -314,7 +348,8 @@ def corpus_records(folder: Path) -> list[dict[str, Any]]:
 def check_events(
     lakehouse: Lakehouse, system: str, events: list[dict[str, Any]], read: Callable[[Any], Any] = lambda value: value
 ) -> None:
-    """Whether each event gave in staging what its corpus says of it: the row that is left, the key that is gone, or nothing.
+    """Whether each event gave in staging what its corpus says of it: the row that is left, the key that is gone, or
+    nothing.
 
     Args:
         events: `per_event` of the corpus.
@@ -323,7 +358,9 @@ def check_events(
     from scripts.scaffold import declared_tables
 
     declared = declared_tables(system, lakehouse.project / "models").values()
-    found = {row["_cdc_event_id"]: row for one in declared for row in lakehouse.rows(f"staging.stg_{system}__{one.relation}")}
+    found = {
+        row["_cdc_event_id"]: row for one in declared for row in lakehouse.rows(f"staging.stg_{system}__{one.relation}")
+    }
     of_no_table = 0
     for event in events:
         name = f"{event['topic']}/0/{event['offset']}"
@@ -339,5 +376,7 @@ def check_events(
         assert row == dict.fromkeys(row) | event.get("result", {}), name
         assert change["_cdc_op"] in kind and change["_cdc_reject_reason"] is None, name
     assert found == {}
-    (others,) = lakehouse.sql(f"select coalesce(sum(events), 0) from monitoring.{system}__event_counts where source_table is null")
+    (others,) = lakehouse.sql(
+        f"select coalesce(sum(events), 0) from monitoring.{system}__event_counts where source_table is null"
+    )
     assert others == (of_no_table,)

@@ -1,4 +1,6 @@
-"""Builds that die before one of their statements, told apart by what executes these: dbt's cursor or the engine's adapter."""
+"""Builds that die before one of their statements, told apart by what executes these: dbt's cursor or the engine's
+adapter.
+"""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Debezium events of a PostgreSQL table, made as briefly as a story needs them, and the disorder that they may come in."""
+"""Debezium events of a PostgreSQL table, as brief as a story needs them, and the disorder that they may come in."""
 
 import json
 import random
@@ -71,7 +71,7 @@ def truncated(lsn: int) -> dict[str, Any]:
 
 
 def of_mysql(record: dict[str, Any]) -> dict[str, Any]:
-    """The record as MySQL's connector writes it: its positions are places in files, whose number of digits grows here."""
+    """The record as MySQL's connector writes it: its positions are places in files, whose digits grow here."""
     value = json.loads(record["value"])
     lsn = value["source"].pop("lsn")
     place = {"connector": "mysql", "db": "public", "file": f"bin.{999_998 + lsn // 20}", "pos": 4 + lsn % 20, "row": 0}

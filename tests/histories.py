@@ -1,8 +1,9 @@
-"""Histories of Debezium's other connectors and of the forks that write its events, each with the rows that have to come out.
+"""Histories of Debezium's other connectors and of the forks that write its events, each with the rows that have to come
+out.
 
-Every connector has a history of its own, in the order in which its source committed it, with positions that compare wrongly as
-text and clocks that run backwards. Forks and other writers of Debezium's events have all members that their source code writes,
-also schema blocks, and tombstones where they send them. Of connectors that have no other example
+Every connector has a history of its own, in the order in which its source committed it, with positions that compare
+wrongly as text and clocks that run backwards. Forks and other writers of Debezium's events have all members that their
+source code writes, also schema blocks, and tombstones where they send them. Of connectors that have no other example
 
     python tests/histories.py
 
@@ -17,10 +18,20 @@ from typing import Any
 Record = dict[str, Any]
 Rows = list[dict[str, Any]]
 SAMPLE = Path(__file__).parent / "events" / "sources.jsonl"
-# Members of `source` that documentation or code of the connectors show besides, and that nothing here reads; an older `version`.
+# Members of `source` that documentation or code of the connectors show besides, and that nothing here reads; an older
+# `version`.
 FURTHER: dict[str, dict[str, Any]] = {
     "TiCDC": {
-        **{"version": "2.4.0.Final", "server_id": 0, "gtid": None, "file": "", "pos": 0, "row": 0, "thread": 0, "query": None},
+        **{
+            "version": "2.4.0.Final",
+            "server_id": 0,
+            "gtid": None,
+            "file": "",
+            "pos": 0,
+            "row": 0,
+            "thread": 0,
+            "query": None,
+        },
         "cluster_id": "default",
     },
     "YugabyteDB": {"version": "2.5.2.Final", "txId": 812, "xmin": None},
@@ -76,7 +87,14 @@ class History:
     row: Any = None  # the first image: what a schema block describes
 
     def add(
-        self, op: str, id: int, before: Any = None, after: Any = None, key: Any = "id", headers: Any = None, **members: Any
+        self,
+        op: str,
+        id: int,
+        before: Any = None,
+        after: Any = None,
+        key: Any = "id",
+        headers: Any = None,
+        **members: Any,
     ) -> None:
         offset = len(self.records)
         further = FURTHER.get(self.connector, {}) | self.names | members.pop("source", {})
@@ -114,7 +132,11 @@ class History:
                 "topic": f"src.{self.table}",
                 "partition": 0,
                 "offset": len(self.records),
-                **({"headers": [{"key": name, "value": json.dumps(of)} for name, of in headers.items()]} if headers else {}),
+                **(
+                    {"headers": [{"key": name, "value": json.dumps(of)} for name, of in headers.items()]}
+                    if headers
+                    else {}
+                ),
                 "key": None if key is None else json.dumps(key),
                 "value": None if value is None else json.dumps(value),
             }
@@ -135,8 +157,11 @@ class History:
         return {name: None if value is ... else {"value": value, "set": True} for name, value in image.items()}
 
 
-def history(name: str, connector: str, places: list[dict[str, Any]], whole: bool = False, **names: str | None) -> History:
-    """Four rows over seven places: one is changed twice, one deleted, one deleted and written again, one moved to another key.
+def history(
+    name: str, connector: str, places: list[dict[str, Any]], whole: bool = False, **names: str | None
+) -> History:
+    """Four rows over seven places: one is changed twice, one deleted, one deleted and written again, one moved to
+    another key.
 
     `whole`: with schema blocks and tombstones; `names`: None for a member that `source` does not have.
     """
@@ -172,9 +197,15 @@ def sqlserver() -> History:
         return {"commit_lsn": commit, "change_lsn": change, "event_serial_no": serial}
 
     places = [place("00000027:00000ac0:0001", None, None), place("00000027:00000ac0:0009", "00000027:00000ac0:0009", 2)]
-    places += [place("00000027:00000ac0:000a", "00000027:00000ac0:0009"), place("00000027:00000ac0:000F", "00000027:00000ac0:000b")]
+    places += [
+        place("00000027:00000ac0:000a", "00000027:00000ac0:0009"),
+        place("00000027:00000ac0:000F", "00000027:00000ac0:000b"),
+    ]
     places += [place("00000027:00000AC0:0010", "00000027:00000ac0:0002", 2)]
-    places += [place("00000027:00000b00:0001", "00000027:00000aff:000a"), place("00000027:00000b00:0001", "00000027:00000aff:000B")]
+    places += [
+        place("00000027:00000b00:0001", "00000027:00000aff:000a"),
+        place("00000027:00000b00:0001", "00000027:00000aff:000B"),
+    ]
     return history("sqlserver", "sqlserver", places, db="sales", schema="dbo")
 
 
@@ -183,14 +214,19 @@ def sqlserver_rewritten() -> History:
     events = History("rewritten", "sqlserver", {"db": "sales", "schema": "dbo", "table": "rewritten"})
     for id, unknown in enumerate(("00", "NULL", None), start=1):
         events.add(
-            "r", id, after={"id": id, "note": "read"}, source={"commit_lsn": unknown, "change_lsn": None, "event_serial_no": None}
+            "r",
+            id,
+            after={"id": id, "note": "read"},
+            source={"commit_lsn": unknown, "change_lsn": None, "event_serial_no": None},
         )
     later = {"commit_lsn": "00000000:00000001:0001", "change_lsn": "NULL", "event_serial_no": None}
     events.add("u", 1, after={"id": 1, "note": "new"}, source=later)
     events.add("d", 2, before={"id": 2, "note": "read"}, source=later)
     events.add("u", 3, after={"id": 3, "note": "new"}, source=later)
     events.add("c", 4, after={"id": 4, "note": "gone"}, source={"commit_lsn": "00", "change_lsn": "00"})
-    events.add("d", 4, before={"id": 4, "note": "gone"}, source={"commit_lsn": "00000000:00000001:0002", "change_lsn": None})
+    events.add(
+        "d", 4, before={"id": 4, "note": "gone"}, source={"commit_lsn": "00000000:00000001:0002", "change_lsn": None}
+    )
     return events
 
 
@@ -204,7 +240,9 @@ def oracle() -> History:
 
 
 def oracle_before_3() -> History:
-    """Until 3.0, `commit_scn` is that of an earlier commit; the change's own number, segment and sequence are its place."""
+    """Until 3.0, `commit_scn` is that of an earlier commit; the change's own number, segment and sequence are its
+    place.
+    """
     places: list[dict[str, Any]] = [{"scn": "900", "commit_scn": "0"}]
     for number, segment, sequence in (
         ("999", "0x0034b1.00143517.0010", 1),
@@ -230,7 +268,10 @@ def oracle_xstream() -> History:
 
 def db2() -> History:
     def place(commit: str, change: str | None) -> dict[str, Any]:
-        return {"commit_lsn": f"00000000:0000150f:{commit:0>16}", "change_lsn": change and f"00000000:0000150f:{change:0>16}"}
+        return {
+            "commit_lsn": f"00000000:0000150f:{commit:0>16}",
+            "change_lsn": change and f"00000000:0000150f:{change:0>16}",
+        }
 
     places = [
         place("48fc0", None),
@@ -265,10 +306,22 @@ def yashandb() -> History:
     """A row of the snapshot has an SCN and no commit; each number of the place counts more than the one after it."""
 
     def place(commit: int, group: int, offset: int, row: int) -> dict[str, Any]:
-        return {"position_scn": commit, "group_lsn": group, "group_offset": offset, "batch_row_id": row, "scn": "98", "txId": "7"}
+        return {
+            "position_scn": commit,
+            "group_lsn": group,
+            "group_offset": offset,
+            "batch_row_id": row,
+            "scn": "98",
+            "txId": "7",
+        }
 
     places: list[dict[str, Any]] = [{"scn": "98", "position_scn": 0}, place(99, 9, 9, 9), place(99, 9, 9, 10)]
-    places += [place(99, 9, 10, 0), place(99, 10, 0, 0), place(9007199254740993, 0, 0, 9), place(9007199254740993, 0, 0, 10)]
+    places += [
+        place(99, 9, 10, 0),
+        place(99, 10, 0, 0),
+        place(9007199254740993, 0, 0, 9),
+        place(9007199254740993, 0, 0, 10),
+    ]
     return history("yashandb", "yashandb", places, db="", schema="APP")
 
 
@@ -308,16 +361,30 @@ def spanner() -> History:
 
 
 def cockroachdb() -> History:
-    """An enriched changefeed: no `source.connector`, names of its own, the time of the commit as nanoseconds.counter."""
+    """An enriched changefeed: no `source.connector`, its own names, the time of the commit as nanoseconds.counter."""
     events = History("cockroachdb", "", {}, has_schema=True)
-    cluster = {"cluster_id": "0d3f7ab2", "cluster_name": "", "db_version": "v25.2.4", "node_id": "3", "node_name": "10.0.0.3"}
+    cluster = {
+        "cluster_id": "0d3f7ab2",
+        "cluster_name": "",
+        "db_version": "v25.2.4",
+        "node_id": "3",
+        "node_name": "10.0.0.3",
+    }
     cluster |= {"source_node_locality": "", "job_id": "1101", "changefeed_sink": "webhook", "origin": "cockroachdb"}
     table = {"database_name": "d", "schema_name": "public", "table_name": "cockroachdb", "crdb_internal_table_id": 104}
 
     def add(op: str, id: int, time: str, note: str | None) -> None:
         source = cluster | table | {"primary_keys": ["id"], "mvcc_timestamp": time}
-        source |= {"ts_hlc": "1747243394200039000.0000000000", "ts_ns": 1747243394200039000}  # when the changefeed came to it
-        value = {"after": None if note is None else {"id": id, "note": note}, "key": {"id": id}, "op": op, "source": source}
+        source |= {
+            "ts_hlc": "1747243394200039000.0000000000",
+            "ts_ns": 1747243394200039000,
+        }  # when the changefeed came to it
+        value = {
+            "after": None if note is None else {"id": id, "note": note},
+            "key": {"id": id},
+            "op": op,
+            "source": source,
+        }
         events.record(
             {**value, "ts_ns": 1747243394300000000 - len(events.records)}, None
         )  # a sink that is no Kafka has no other key
@@ -335,7 +402,9 @@ def cockroachdb() -> History:
 
 
 def ticdc() -> History:
-    """Updates may change the key, also swap two; DDL (also a truncate) and a watermark, a message, are in the table's topic."""
+    """Updates may change the key, also swap two; DDL (also a truncate) and a watermark, a message, are in the table's
+    topic.
+    """
     events = History("ticdc", "TiCDC", {"db": "test", "table": "ticdc"}, has_schema=True)
 
     def add(op: str, id: int, time: int, before: Any = None, after: Any = None) -> None:
@@ -363,7 +432,8 @@ def ticdc() -> History:
     }
     flags = {"scale": None, "optional": True, "autoIncremented": False, "generated": False}
     columns = [
-        kinds | flags | column | {"typeExpression": column["typeName"], "position": at} for at, column in enumerate(columns, 1)
+        kinds | flags | column | {"typeExpression": column["typeName"], "position": at}
+        for at, column in enumerate(columns, 1)
     ]
     created = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": ["id"], "columns": columns}
     statement = "CREATE TABLE ticdc (id BIGINT PRIMARY KEY, note VARCHAR(40))"
@@ -390,7 +460,12 @@ def yugabytedb() -> History:
     def place(commit: int, lsn: str) -> dict[str, Any]:
         return {"commit_time": commit, "lsn": lsn, "txId": "", "sequence": f'[null,"{lsn}"]'}
 
-    events.add("r", 1, after={"id": 1, "note": "read", "more": "kept"}, source={"snapshot": "true", **place(90, "1:4:AAA=:-1:90")})
+    events.add(
+        "r",
+        1,
+        after={"id": 1, "note": "read", "more": "kept"},
+        source={"snapshot": "true", **place(90, "1:4:AAA=:-1:90")},
+    )
     events.add("u", 1, after={"id": 1, "note": "old", "more": ...}, source=place(999, "1:9::0:0"))
     events.add("u", 1, after={"id": 1, "note": "older", "more": ...}, source=place(999, "1:10::0:0"))
     events.add("u", 1, after={"id": 1, "note": "new", "more": ...}, source=place(1000, "1:2::9:0"))
@@ -409,7 +484,14 @@ def yugabytedb_yboutput() -> History:
         ("c", 2, None, {"id": 2, "note": "first", "more": "gone"}, 101),
         ("d", 2, {"id": 2, "note": ..., "more": ...}, None, 102),
     ):
-        events.add(op, id, before, after, key={"id": id}, source={"lsn": lsn, "sequence": None, "snapshot": str(op == "r").lower()})
+        events.add(
+            op,
+            id,
+            before,
+            after,
+            key={"id": id},
+            source={"lsn": lsn, "sequence": None, "snapshot": str(op == "r").lower()},
+        )
     return events
 
 
@@ -417,7 +499,9 @@ def yugabytedb_pgoutput() -> History:
     events = History("pgoutput", "YugabyteDB", {"db": "yugabyte", "schema": "public", "table": "pgoutput"})
     events.add("r", 1, after={"id": 1, "note": "read", "more": None}, source={"lsn": 99, "snapshot": "true"})
     events.add("u", 1, after={"id": 1, "note": "new", "more": "whole"}, source={"lsn": 100})
-    events.add("u", 1, {"id": 1, "note": "new", "more": "whole"}, {"id": 1, "note": "newer", "more": None}, source={"lsn": 101})
+    events.add(
+        "u", 1, {"id": 1, "note": "new", "more": "whole"}, {"id": 1, "note": "newer", "more": None}, source={"lsn": 101}
+    )
     events.add("c", 2, after={"id": 2, "note": "gone", "more": "too"}, source={"lsn": 999})
     events.add("d", 2, {"id": 2, "note": None, "more": None}, source={"lsn": 1000})
     return events
@@ -433,10 +517,12 @@ def opengauss() -> History:
 
 
 def cassandra() -> History:
-    """Each cell by its own time of writing; a delete wins against a write of the same time; replicas repeat each other."""
+    """Each cell by its time of writing; a delete wins against a write of the same time; replicas repeat each other."""
     events = History("cassandra", "cassandra", {"db": "NULL", "keyspace": "ks", "table": "cassandra"}, cells=True)
 
-    def add(op: str, id: int, time: int, file: str = "CommitLog-7-1.log", snapshot: str = "false", **columns: Any) -> None:
+    def add(
+        op: str, id: int, time: int, file: str = "CommitLog-7-1.log", snapshot: str = "false", **columns: Any
+    ) -> None:
         after = {"id": id, "note": ..., "more": ..., **columns}
         source = {"ts_us": time, "file": file, "pos": 1, "snapshot": snapshot}
         events.add(op, id, None, after, key={"id": id}, source=source)
@@ -471,7 +557,14 @@ def flattened() -> History:
         ("c", 1001, 3, "again"),
     ):
         deleted = "true" if op == "d" else "false"
-        value = {"id": id, "note": note, "__op": op, "__lsn": lsn, "__deleted": deleted, "__source_ts_ms": 1700000000000 - lsn}
+        value = {
+            "id": id,
+            "note": note,
+            "__op": op,
+            "__lsn": lsn,
+            "__deleted": deleted,
+            "__source_ts_ms": 1700000000000 - lsn,
+        }
         events.record(value, {"id": id})
     return events
 
@@ -490,7 +583,9 @@ def flink() -> list[History]:
         ]
     ):
         for number, events in enumerate(tables):
-            events.record({"before": before, "after": after, "op": op, "source": {"db": "d", "table": events.table}}, None)
+            events.record(
+                {"before": before, "after": after, "op": op, "source": {"db": "d", "table": events.table}}, None
+            )
             events.records[-1].update(topic="flink", offset=2 * at + number)
     return tables
 
@@ -513,7 +608,11 @@ EXPECTED: dict[str, tuple[History, Rows]] = {
         ("spanner", spanner(), HISTORY_ROWS[:2]),
         ("cockroachdb", cockroachdb(), HISTORY_ROWS[:2]),
         ("ticdc", ticdc(), [{"id": 1, "note": "new"}, {"id": 3, "note": "one"}]),
-        ("yugabytedb", yugabytedb(), [{"id": 1, "note": "new", "more": "kept"}, {"id": 3, "note": "again", "more": None}]),
+        (
+            "yugabytedb",
+            yugabytedb(),
+            [{"id": 1, "note": "new", "more": "kept"}, {"id": 3, "note": "again", "more": None}],
+        ),
         ("yboutput", yugabytedb_yboutput(), [{"id": 1, "note": "new", "more": "kept"}]),
         ("pgoutput", yugabytedb_pgoutput(), [{"id": 1, "note": "newer", "more": None}]),
         (
@@ -537,7 +636,13 @@ def sample_lines() -> str:
     return "".join(json.dumps(record) + "\n" for events in histories for record in events.records)
 
 
-NOTIFICATION = {"id": "f8e", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}, "timestamp": 1}
+NOTIFICATION = {
+    "id": "f8e",
+    "aggregate_type": "Initial Snapshot",
+    "type": "COMPLETED",
+    "additional_data": {},
+    "timestamp": 1,
+}
 
 
 def ddl_without_statement(events: History) -> dict[str, Any]:
@@ -549,14 +654,24 @@ def ddl_without_statement(events: History) -> dict[str, Any]:
         "ts_ms": 1,
         "snapshot": "false",
     } | events.names
-    change = {"type": "ALTER", "id": f'"d"."s"."{events.table}"', "table": {"primaryKeyColumnNames": ["id"], "columns": []}}
+    change = {
+        "type": "ALTER",
+        "id": f'"d"."s"."{events.table}"',
+        "table": {"primaryKeyColumnNames": ["id"], "columns": []},
+    }
     return {"source": source, "ts_ms": 2, "databaseName": "d", "schemaName": "s", "ddl": None, "tableChanges": [change]}
 
 
 def sent_with(events: History) -> list[Record]:
     """Records that are no rows, in the topic of the table."""
     return [
-        {"topic": f"src.{events.table}", "partition": 0, "offset": 900 + offset, "key": None, "value": json.dumps(value)}
+        {
+            "topic": f"src.{events.table}",
+            "partition": 0,
+            "offset": 900 + offset,
+            "key": None,
+            "value": json.dumps(value),
+        }
         for offset, value in enumerate((ddl_without_statement(events), {"payload": NOTIFICATION}))
     ]
 

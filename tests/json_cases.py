@@ -1,4 +1,6 @@
-"""What RFC 8259 says is JSON, is none, or leaves to the reader: texts in the place of a value, and around a whole event."""
+"""What RFC 8259 says is JSON, is none, or leaves to the reader: texts in the place of a value, and around a whole
+event.
+"""
 
 VALUES = rb"""
     null true false {} [] [[[]]] {"":0} {"a":{"a":{"a":null}}} [null,[true,{}]] {"\u0061\n":1} {"a":1,"A":2} {"a.b":1,"a":2}
@@ -8,7 +10,9 @@ VALUES = rb"""
     "null" "1" "//" "/**/" "{}[]:,"
 """.split()
 VALUES += [b"[ ]", b"[\t1\r,2 ]", b' { "a b" : 1 } ', b"[\n1\n]", b'" "', b'"\x7f"', b"[" * 100 + b"]" * 100]
-VALUES += [f'"{text}"'.encode() for text in ("é€😀", "\u2028\u2029\x85\xa0", "\ufeff", "\U0010ffff\uffff")] + ['{"é😀":1}'.encode()]
+VALUES += [f'"{text}"'.encode() for text in ("é€😀", "\u2028\u2029\x85\xa0", "\ufeff", "\U0010ffff\uffff")] + [
+    '{"é😀":1}'.encode()
+]
 
 NO_VALUES = rb"""
     [ ] [1 [1,] [,1] [1,,2] { {"a"} {"a":} {"a":1,} {,"a":1} {1:1} {a:1} {'a':1} {"a"::1} {"a";1} ["a":1] [1} {"a":1] [1]] {}} 1,
@@ -36,7 +40,16 @@ NO_VALUES += [
     *(text.encode() for text in ("\xa01", "\ufeff1", "\u20281", "\uff11", "\u0663", "\u22121", "“a”")),
 ]
 
-NO_UTF8 = [b'"\xff"', b'"\xe9"', b'"\x80"', b'"\xc0\xaf"', b'"\xe2\x82"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'{"\xfe":1}']
+NO_UTF8 = [
+    b'"\xff"',
+    b'"\xe9"',
+    b'"\x80"',
+    b'"\xc0\xaf"',
+    b'"\xe2\x82"',
+    b'"\xed\xa0\x80"',
+    b'"\xf4\x90\x80\x80"',
+    b'{"\xfe":1}',
+]
 
 # What RFC 8259 leaves to the reader, or some write though it is no JSON → what it gives; None: it is rejected.
 EITHER: dict[bytes, str | None] = {

@@ -30,7 +30,15 @@ def missing_programs() -> list[str]:
 def class_path(pom: Path, folder: Path, *arguments: str) -> str:
     """The class path of a POM, resolved and downloaded by Maven."""
     answer = folder / "class-path"
-    command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={answer}"]
+    command = [
+        "mvn",
+        "--quiet",
+        "--batch-mode",
+        "--file",
+        str(pom),
+        "dependency:build-classpath",
+        f"-Dmdep.outputFile={answer}",
+    ]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True)
     if done.returncode or not answer.exists():
         raise BrokerError(f"Maven could not resolve {pom}:\n{done.stdout}{done.stderr}")
@@ -38,7 +46,9 @@ def class_path(pom: Path, folder: Path, *arguments: str) -> str:
 
 
 class Broker:
-    """A broker with two listeners: `servers`, open to everybody, and `secured`, by TLS and a password (`client_properties`)."""
+    """A broker with two listeners: `servers`, open to everybody, and `secured`, by TLS and a password
+    (`client_properties`).
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +93,11 @@ class Broker:
         command = ["java", *options, "-cp", class_path(HERE / "pom.xml", folder), str(HERE / "Broker.java")]
         with (folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, str(properties), self.servers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+                [*command, str(properties), self.servers],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
         self._answer()
 
@@ -106,15 +120,22 @@ class Broker:
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
         """Create a topic; settings with `_` for `.` in their names."""
         self.do(
-            "create", topic, partitions=partitions, settings={name.replace("_", "."): value for name, value in settings.items()}
+            "create",
+            topic,
+            partitions=partitions,
+            settings={name.replace("_", "."): value for name, value in settings.items()},
         )
 
     def produce(self, records: list[dict[str, Any]], what: str = "produce", **arguments: Any) -> None:
-        """Write records to their topics, in their order: topic, partition, timestamp, headers, key and value (text or bytes)."""
+        """Write records to their topics, in their order: topic, partition, timestamp, headers, key and value (text or
+        bytes).
+        """
         file = self.folder / "records.jsonl"
         with file.open("w") as lines:
             for record in records:
-                kept = {name: record[name] for name in ("topic", "partition", "timestamp") if record.get(name) is not None}
+                kept = {
+                    name: record[name] for name in ("topic", "partition", "timestamp") if record.get(name) is not None
+                }
                 kept |= {name: _base64(record[name]) for name in ("key", "value")}
                 kept["headers"] = [[name, _base64(value)] for name, value in record.get("headers") or []]
                 lines.write(json.dumps(kept) + "\n")
@@ -131,7 +152,17 @@ class Broker:
         store = self.folder / "store.p12"
         names = ["-alias", "broker", "-dname", "CN=localhost", "-keyalg", "RSA", "-validity", "30"]
         keytool = shutil.which("keytool") or str(Path(os.environ.get("JAVA_HOME", "/usr")) / "bin" / "keytool")
-        command = [keytool, "-genkeypair", *names, "-storetype", "PKCS12", "-keystore", str(store), "-storepass", STORE_PASSWORD]
+        command = [
+            keytool,
+            "-genkeypair",
+            *names,
+            "-storetype",
+            "PKCS12",
+            "-keystore",
+            str(store),
+            "-storepass",
+            STORE_PASSWORD,
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise BrokerError(f"keytool: {done.stdout}{done.stderr}")

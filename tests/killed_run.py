@@ -1,10 +1,10 @@
 """`scripts.run` and its neighbours in a process that is told where to die: commands come as JSON, one on a line.
 
-What changes something that another process sees is a boundary: a statement of Spark, a write of a DataFrame, a file of the
-project or of the lakehouse. They are counted within a command, whose `at` names one of those that match a pattern, and when to
-die: `before` it, `after` it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is at it; or to be
-`held` before it until another line comes. Nothing of this is in the commands themselves. The end of a command is a line that
-begins with `#`; a process that dies ends without.
+What changes something that another process sees is a boundary: a statement of Spark, a write of a DataFrame, a file of
+the project or of the lakehouse. They are counted within a command, whose `at` names one of those that match a pattern,
+and when to die: `before` it, `after` it, `during` it (after so many seconds) or `interrupted`, by Ctrl-C while Spark is
+at it; or to be `held` before it until another line comes. Nothing of this is in the commands themselves. The end of a
+command is a line that begins with `#`; a process that dies ends without.
 """
 
 import json
@@ -21,7 +21,9 @@ from pyspark.sql import DataFrameWriterV2, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 # Views whose name begins with cdc_new_ are of the session alone.
-CHANGES = re.compile(r"\s*(create|insert|merge|delete|update|alter|drop|call)\b(?! view if exists `cdc_new_)", re.IGNORECASE)
+CHANGES = re.compile(
+    r"\s*(create|insert|merge|delete|update|alter|drop|call)\b(?! view if exists `cdc_new_)", re.IGNORECASE
+)
 COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
 
 
@@ -66,11 +68,21 @@ class Boundaries:
 def watch(boundaries: Boundaries) -> None:
     """Have everything that changes something pass `boundaries`."""
     passed = boundaries.passed
-    sql, write_to, write, replace, unlink = SparkSession.sql, DataFrame.writeTo, Path.write_text, Path.replace, Path.unlink
+    sql, write_to, write, replace, unlink = (
+        SparkSession.sql,
+        DataFrame.writeTo,
+        Path.write_text,
+        Path.replace,
+        Path.unlink,
+    )
 
     def watched_sql(self: Any, query: str, *rest: Any, **named: Any) -> Any:
         bare = COMMENT.sub("", query)
-        return passed(bare, lambda: sql(self, query, *rest, **named)) if CHANGES.match(bare) else sql(self, query, *rest, **named)
+        return (
+            passed(bare, lambda: sql(self, query, *rest, **named))
+            if CHANGES.match(bare)
+            else sql(self, query, *rest, **named)
+        )
 
     def watched_writer(self: Any, table: str) -> Any:
         writer = write_to(self, table)
@@ -82,7 +94,9 @@ def watch(boundaries: Boundaries) -> None:
 
     def watched_write(self: Path, text: str, *rest: Any, **named: Any) -> Any:
         half = text[: len(text) // 2]
-        return passed(f"write {self.name}", lambda: write(self, text, *rest, **named), lambda: write(self, half, *rest, **named))
+        return passed(
+            f"write {self.name}", lambda: write(self, text, *rest, **named), lambda: write(self, half, *rest, **named)
+        )
 
     def watched_replace(self: Path, target: Any) -> Any:
         return passed(f"replace {Path(target).name}", lambda: replace(self, target))
@@ -98,7 +112,9 @@ def watch(boundaries: Boundaries) -> None:
         (Path, "replace", watched_replace),
         (Path, "unlink", watched_unlink),
     ]
-    watched += [(DataFrameWriterV2, name, watched_commit(getattr(DataFrameWriterV2, name))) for name in ("append", "overwrite")]
+    watched += [
+        (DataFrameWriterV2, name, watched_commit(getattr(DataFrameWriterV2, name))) for name in ("append", "overwrite")
+    ]
     for kind, name, method in watched:
         setattr(kind, name, method)
 

@@ -23,7 +23,10 @@ CHOICE = {
         "billing",
         [
             "billing",
-            *(f"billing.billing.{name}" for name in ["accounts", "contracts", "invoices", "payments", "reminders", "tariffs"]),
+            *(
+                f"billing.billing.{name}"
+                for name in ["accounts", "contracts", "invoices", "payments", "reminders", "tariffs"]
+            ),
         ],
     ),
     "sqlserver": ("sqlserver", ["crm.sales.dbo.subscriptions"]),
@@ -51,7 +54,9 @@ def samples() -> dict[str, bytes]:
     for file, (system, topics) in CHOICE.items():
         lines = (EVENTS / f"{file}.jsonl").read_bytes().splitlines(keepends=True)
         taken = [(line, record) for line in lines if (record := json.loads(line))["topic"] in topics]
-        kept = [line for line, record in taken if record["topic"] != "billing" or not is_of_another_table(record, topics)]
+        kept = [
+            line for line, record in taken if record["topic"] != "billing" or not is_of_another_table(record, topics)
+        ]
         found[system] = found.get(system, b"") + b"".join(kept)
     return found
 

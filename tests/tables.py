@@ -25,7 +25,11 @@ class Tables:
 
         if not full_refresh:
             scaffold(self._landing.records(system), None, {}, 0, self._models)
-        models = [path.stem for layer in ("staging", "silver", "history") for path in (self._models / layer / system).glob("*.sql")]
+        models = [
+            path.stem
+            for layer in ("staging", "silver", "history")
+            for path in (self._models / layer / system).glob("*.sql")
+        ]
         self._engine.run(models, full_refresh)
 
     def write_history(self, system: str, table: str) -> None:
@@ -33,7 +37,9 @@ class Tables:
         model = self._models / "history" / system / f"history_{system}__{table}.sql"
         model.parent.mkdir(parents=True)
         config = f"{{{{ config(alias = '{system}__{table}') }}}}"
-        model.write_text(f"{config}\n\n{{{{ debezium_history(changes = ref('stg_{system}__{table}'), keys = ['id']) }}}}\n")
+        model.write_text(
+            f"{config}\n\n{{{{ debezium_history(changes = ref('stg_{system}__{table}'), keys = ['id']) }}}}\n"
+        )
 
     def current(self, system: str, table: str) -> list[dict[str, Any]]:
         """The versions that are true now, under the source's own columns."""

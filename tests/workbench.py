@@ -1,4 +1,5 @@
-"""A lakehouse without tables: records are a list, models are rendered, and what they give is asked of one Spark session.
+"""A lakehouse without tables: records are a list, models are rendered, and what they give is asked of one Spark
+session.
 
 The files of the models are those that the scaffold writes; nothing is landed, merged or parsed by dbt.
 """
@@ -42,7 +43,11 @@ class Workbench:
         return SimpleNamespace(records=sum(row.error is None for row in rows))
 
     def scaffold(
-        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+        self,
+        system: str,
+        connector: str | None = None,
+        keys: dict[str, list[str]] | None = None,
+        servers: str | None = None,
     ) -> Scaffolded:
         records = Records(system, self._landed.setdefault(system, []))
         known, refused = self._built.get(system, 0), self._refused.get(system, set())
@@ -51,7 +56,11 @@ class Workbench:
         return done
 
     def build_landed(
-        self, system: str, connector: str | None = None, keys: dict[str, list[str]] | None = None, servers: str | None = None
+        self,
+        system: str,
+        connector: str | None = None,
+        keys: dict[str, list[str]] | None = None,
+        servers: str | None = None,
     ) -> Scaffolded:
         """Write the models of what has landed. They are run when something is asked of them."""
         done = self.scaffold(system, connector, keys, servers)
@@ -109,11 +118,14 @@ class Workbench:
         found = [(_id(row), row.error) for row in self._landed[system] if row.error]
         for one in self.tables(system):
             view = self._view("staging", one.model("staging", system))
-            rows = self.spark.sql(f"select _cdc_event_id, _cdc_reject_reason from {view} where _cdc_reject_reason is not null")
+            rows = self.spark.sql(
+                f"select _cdc_event_id, _cdc_reject_reason from {view} where _cdc_reject_reason is not null"
+            )
             found += [tuple(row) for row in rows.collect()]
         if any(one.routed for one in self.tables(system)):
             return [
-                tuple(row) for row in self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")
+                tuple(row)
+                for row in self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")
             ]
         return sorted((str(event), str(reason)) for event, reason in found)
 
@@ -188,7 +200,9 @@ class Workbench:
             "flatten(collect_set(_cdc_patches.name))" if "_cdc_patches" in names else "array()",
             "count_if(contains(_cdc_move, ' ')) > 0" if "_cdc_move" in names else "false",
         ]
-        ((has_partial, truncated_at, patched, is_moved),) = self.spark.sql(f"select {', '.join(asked)} from {changes}").collect()
+        ((has_partial, truncated_at, patched, is_moved),) = self.spark.sql(
+            f"select {', '.join(asked)} from {changes}"
+        ).collect()
         condition = f"_cdc_position > '{truncated_at}'" if truncated_at else "true"
         return {
             "relation": changes,

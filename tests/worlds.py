@@ -1,7 +1,8 @@
 """Random histories of keys, and the rows that they leave: a fold in plain Python that the engine is compared with.
 
-A world is many independent groups of keys in one table, so that one build checks all of them; a failure names the shortest
-history that went wrong. All that hypothesis draws is the seed of the rest. `make soak` draws many more (SOAK_WORLDS).
+A world is many independent groups of keys in one table, so that one build checks all of them; a failure names the
+shortest history that went wrong. All that hypothesis draws is the seed of the rest. `make soak` draws many more
+(SOAK_WORLDS).
 """
 
 import itertools
@@ -30,7 +31,12 @@ def worlds(number: int) -> settings:
     health = list(HealthCheck)
     soak = WORLDS >= 10
     return settings(
-        max_examples=number, deadline=None, suppress_health_check=health, print_blob=True, derandomize=not soak, phases=phases
+        max_examples=number,
+        deadline=None,
+        suppress_health_check=health,
+        print_blob=True,
+        derandomize=not soak,
+        phases=phases,
     )
 
 
@@ -49,7 +55,9 @@ def history_of(chance: Random, connector: str) -> list[Event]:
                 row[name] = PLACEHOLDER
         found.append((lsn, op, key, row, chance.choice(["true", "incremental"]) if op == "r" else "false"))
         if op in "cu" and chance.random() < 0.5:
-            found.append((lsn, "r", key, {"a": "snapshot", "b": "snapshot", "n": 0}, "true"))  # loses to the change at its position
+            found.append(
+                (lsn, "r", key, {"a": "snapshot", "b": "snapshot", "n": 0}, "true")
+            )  # loses to the change at its position
     return found
 
 
@@ -82,10 +90,14 @@ def fold(history: list[Event], truncates: Sequence[int] = ()) -> dict[int, dict[
     return rows
 
 
-def record(system: str, table: str, group: int, item: Event, offset: int, connector: str = "postgresql") -> dict[str, Any]:
+def record(
+    system: str, table: str, group: int, item: Event, offset: int, connector: str = "postgresql"
+) -> dict[str, Any]:
     lsn, op, key, row, snapshot = item
     identity = {"id": group * KEYS + key}
-    made = event(op, lsn, None if row is None else {**identity, **row}, identity, table, offset, snapshot, prefix=system)
+    made = event(
+        op, lsn, None if row is None else {**identity, **row}, identity, table, offset, snapshot, prefix=system
+    )
     if op == "t":
         made["key"] = None
     return of_mysql(made) if connector == "mysql" else made
@@ -110,12 +122,16 @@ def wrong(found: dict[int, dict[str, Any]], world: list[Group], truncates: list[
 def transactions_that_pass_keys_on(
     chance: Random, truncated_after: int | None
 ) -> tuple[list[list[Event]], dict[int, dict[str, Any]]]:
-    """What Debezium writes of transactions on a group of keys whose constraint is checked at the end, and the rows that are left.
+    """What Debezium writes of transactions on a group of keys whose constraint is checked at the end, and the rows that
+    are left.
 
-    A statement gives rows the keys of others in any order, so that two are under one key in between; single rows change too. A
-    value that a row left out when its key changed is lost. Transaction number `n` is at the positions from 1000 n on.
+    A statement gives rows the keys of others in any order, so that two are under one key in between; single rows change
+    too. A value that a row left out when its key changed is lost. Transaction number `n` is at the positions from 1000
+    n on.
     """
-    rows: dict[int, dict[str, Any]] = {key: {"a": f"row {key}", "b": None, "n": 0} for key in range(KEYS) if chance.random() < 0.7}
+    rows: dict[int, dict[str, Any]] = {
+        key: {"a": f"row {key}", "b": None, "n": 0} for key in range(KEYS) if chance.random() < 0.7
+    }
     found: list[list[Event]] = [[(1, "r", key, row, "true") for key, row in rows.items()]]
     for number in range(1, 5):
         events: list[Event] = []

@@ -325,7 +325,9 @@ def last_day(engine: Engine, database: Database, story: dict[str, str], read_las
         engine.wait_for(process, f'"topic":"{read_last}"', r"\"snapshot\":\"incremental\"", since=before)
         signals = engine.settings["signal.data.collection"]
         wait_until(
-            lambda: database.query(f"select count(*) from {signals};") == [engine.written_to(f"{engine.name}.{signals}")],
+            lambda: (
+                database.query(f"select count(*) from {signals};") == [engine.written_to(f"{engine.name}.{signals}")]
+            ),
             "the marks of the incremental snapshot",
         )
 

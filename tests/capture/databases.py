@@ -131,11 +131,15 @@ class Database(ABC):
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self._log_file().open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity())
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity()
+            )
 
     def _run(self, command: list[str]) -> None:
         with self._log_file().open("ab") as log:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity())
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._identity()
+            )
         if done.returncode != 0:
             raise CaptureError(f"{Path(command[0]).name} failed:\n{self._log()}")
 
@@ -330,7 +334,9 @@ class Replica(PostgreSql):
         behind = f"select pg_last_wal_replay_lsn() < '{written}';"
         wait_until(lambda: self.execute(behind).strip() == "f", "the replica to have what the primary has")
         self.execute("alter system set primary_conninfo = ''; select pg_reload_conf();")
-        wait_until(lambda: self.query("select count(*) from pg_stat_wal_receiver;") == [0], "the replica to stop following")
+        wait_until(
+            lambda: self.query("select count(*) from pg_stat_wal_receiver;") == [0], "the replica to stop following"
+        )
 
     def promote(self) -> None:
         self._primary.kill()
@@ -409,7 +415,9 @@ class MariaDb(Database):
         for key in keys:
             tables[f"{key['schema']}.{key['table']}"]["key"].append(key["column"])
         for name, table in tables.items():
-            pairs = ", ".join(f"{_literal(column)}, {value}" for column, value in zip(table["columns"], values[name], strict=True))
+            pairs = ", ".join(
+                f"{_literal(column)}, {value}" for column, value in zip(table["columns"], values[name], strict=True)
+            )
             order = ", ".join(_backticked(column) for column in table["key"] or table["columns"])
             schema, _, relation = name.partition(".")
             table["rows"] = self.query(

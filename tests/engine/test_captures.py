@@ -25,9 +25,9 @@ def test_capture_of_a_killed_connector_has_no_log_that_starts_over(lakehouse: La
 
 @pytest.mark.parametrize("system", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
 def test_capture_in_many_orders_gives_the_databases_rows(lakehouse: Lakehouse, system: str) -> None:
-    """Many databases with the same history, shards of each table: the events of each come in an order of its own, some of them
-    again under new offsets, split at chance into two runs. The next test has the tables that are left out: those that shards cannot
-    be and, for time, those of all types (of PostgreSQL)."""
+    """Many databases with the same history, shards of each table: the events of each come in an order of its own, some
+    of them again under new offsets, split at chance into two runs. The next test has the tables that are left out:
+    those that shards cannot be and, for time, those of all types (of PostgreSQL)."""
     wanted, ddl, rows = expected(system), *captured(system)
     skip = {"public.all_types", "billing.all_types", *no_shards(wanted, rows)}
     some = [record for record in rows if not record["value"] or table_of(record) in wanted.keys() - skip]
@@ -55,7 +55,9 @@ def test_capture_in_many_orders_gives_the_databases_rows(lakehouse: Lakehouse, s
 
 @pytest.mark.parametrize("system", ["shop", "billing"])
 def test_shuffled_capture_gives_the_databases_rows(lakehouse: Lakehouse, system: str) -> None:
-    """Tables that shards cannot be, and PostgreSQL's of all types, in an order by chance, some events twice, in two runs."""
+    """Tables that shards cannot be, and PostgreSQL's of all types, in an order by chance, some events twice, in two
+    runs.
+    """
     shuffled = random.Random(7)
     wanted, ddl, rows = expected(system), *captured(system)
     alone = no_shards(wanted, rows) | ({"public.all_types"} if system == "shop" else set())

@@ -10,7 +10,10 @@ MERGED = ("cassandra", "db2", "ticdc")  # of which each has its own ties or part
 
 
 def test_histories_are_merged_and_start_over_nowhere(lakehouse: Lakehouse) -> None:
-    """In two runs, the second of which has what the first had once more. All connectors: tests/rendered/test_connectors.py."""
+    """In two runs, the second of which has what the first had once more.
+
+    All connectors: tests/rendered/test_connectors.py.
+    """
     histories = [EXPECTED[name][0].records for name in MERGED]
     first = [record for records in histories for record in records[: len(records) // 2]]
     lakehouse.run("merged", first)
@@ -26,7 +29,9 @@ def test_tombstones_after_deletes_are_no_log_that_starts_over(lakehouse: Lakehou
     """Of `rewrite-with-tombstone` only the row has a position."""
 
     def row(at: int, note: str, deleted: bool = False) -> Record:
-        return flat("twice", at, {"id": 1}, {"id": 1, "note": note, "__lsn": 10 * at, "__deleted": str(deleted).lower()})
+        return flat(
+            "twice", at, {"id": 1}, {"id": 1, "note": note, "__lsn": 10 * at, "__deleted": str(deleted).lower()}
+        )
 
     tombstone = flat("twice", 3, {"id": 1}, None)
     lakehouse.run("twice", [row(1, "a"), row(2, "a", True), tombstone, row(4, "b"), row(5, "b", True)])
@@ -64,7 +69,11 @@ def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lake
     first = [flat("undeclared", 0, {"id": 1}, {"id": 1, "__deleted": "false"})]
     lakehouse.run("undeclared", first)
     told: dict[str, Any] = {"__deleted": "false"}
-    new = [{"schema": "public", "id": 1, **told}, {"payload": None, "id": 1, **told}, {"payload": {"id": 9}, "id": 2, **told}]
+    new = [
+        {"schema": "public", "id": 1, **told},
+        {"payload": None, "id": 1, **told},
+        {"payload": {"id": 9}, "id": 2, **told},
+    ]
     new.append({"schema": "public", "payload": {"id": 9}, "id": 3, **told})
     lakehouse.land("undeclared", [flat("undeclared", 1 + at, {"id": 1}, row) for at, row in enumerate(new)])
     assert lakehouse.dbt("run", "--select", "source:bronze.undeclared+").success

@@ -17,7 +17,9 @@ def of_table(lakehouse: Lakehouse, system: str, table: str) -> dict[int, dict[st
 
 
 def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(lakehouse: Lakehouse) -> None:
-    """Every statement of a run that writes is a place to die: in the first run, and in one with a truncate and values left out."""
+    """Every statement of a run that writes is a place to die: in the first run, and in one with a truncate and values
+    left out.
+    """
     from adapter import Engine
 
     system = "dying"
@@ -53,7 +55,7 @@ def test_a_run_that_dies_before_any_of_its_commits_is_repeated_without_a_trace(l
 def test_models_written_in_part_are_finished_by_the_next_run(
     lakehouse: Lakehouse, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that dies before it puts a file in its place; what it leaves is not taken for edits, whatever comes next."""
+    """A run that dies before it puts a file in its place: what it leaves is not taken for edits, whatever is next."""
     models, replace, left = project / "models", Path.replace, 0
 
     def written() -> dict[str, str]:
@@ -80,5 +82,9 @@ def test_models_written_in_part_are_finished_by_the_next_run(
             lakehouse.land("parts", [created(3, id=3, b="y")])
         assert not any("edited" in note for note in lakehouse.scaffold("parts").notes)
         columns = ("a",) if number < 3 else ("a", "b")
-        assert all(f"'{name}'" in written()[file] for name in columns for file in ("parts__orders.sql", "stg_parts__orders.sql"))
+        assert all(
+            f"'{name}'" in written()[file]
+            for name in columns
+            for file in ("parts__orders.sql", "stg_parts__orders.sql")
+        )
         assert not list(models.rglob("*.intended"))

@@ -22,7 +22,8 @@ class Document:
         kind = self.random.choice(["number", "text", "null", "object", "array"] if depth < 3 else ["number", "text"])
         if kind == "object":
             return {
-                name: self.value(depth + 1) for name in self.random.sample(["a", "b", 'c"d', "0", "é"], self.random.randint(0, 3))
+                name: self.value(depth + 1)
+                for name in self.random.sample(["a", "b", 'c"d', "0", "é"], self.random.randint(0, 3))
             }
         if kind == "array":
             return [self.value(depth + 1) for _ in range(self.random.randint(0, 4))]
@@ -39,7 +40,9 @@ class Document:
         for _ in range(self.random.randint(1, 3)):
             place, path = self.content, ""
             name: Any = self.random.choice(["n", "place", "tags", "deep"])
-            while self.random.random() < 0.8 and (name in range(len(place)) if isinstance(place, list) else name in place):
+            while self.random.random() < 0.8 and (
+                name in range(len(place)) if isinstance(place, list) else name in place
+            ):
                 inside = place[name]
                 if not isinstance(inside, dict | list) or not inside:
                     break
@@ -82,7 +85,10 @@ def test_corpus_of_bson_gives_each_of_its_states(lakehouse: Lakehouse) -> None:
         assert [row.asDict() for row in rows] == [state], at
     for record in records[3:]:  # by an object, by a text and with the document as it was
         lakehouse.run("paimon", [record])
-        assert lakehouse.rows("paimon.sync_test_table") == told["final_state_after_all_files"]["bigdata_test.sync_test_table"]
+        assert (
+            lakehouse.rows("paimon.sync_test_table")
+            == told["final_state_after_all_files"]["bigdata_test.sync_test_table"]
+        )
     for part in shuffled(records, seed=5):
         lakehouse.run("paimon_shuffled", part)
     assert lakehouse.rows("paimon_shuffled.sync_test_table") == []
@@ -111,7 +117,10 @@ def test_documents_without_a_connector_in_the_yaml_are_refused(lakehouse: Lakeho
     lakehouse.land("unsaid", events.records[1:])
     result = lakehouse.dbt("run", "--select", "stg_unsaid__unsaid", "unsaid__unsaid")
     assert not result.success
-    assert any("reads documents that updates change in part, and does not say so" in str(node.message) for node in result.result)
+    assert any(
+        "reads documents that updates change in part, and does not say so" in str(node.message)
+        for node in result.result
+    )
     assert lakehouse.rows("unsaid.unsaid")[0]["a"] == 1
 
     properties.write_text(told)
@@ -120,7 +129,9 @@ def test_documents_without_a_connector_in_the_yaml_are_refused(lakehouse: Lakeho
 
 
 def test_documents_changed_in_part_are_the_servers_in_any_order(lakehouse: Lakehouse) -> None:
-    """Forty random lives of documents, in the order of the source and shuffled over runs, with and without documents in updates."""
+    """Forty random lives of documents, in the order of the source and shuffled over runs, with and without documents in
+    updates.
+    """
     random = Random(20261122)
     events = Collection("lives")
     wanted: dict[int, Any] = {}

@@ -1,4 +1,6 @@
-"""Broken events by the thousand (`make soak`: a million): each lands, and is counted once, as what it is or with a reason."""
+"""Broken events by the thousand (`make soak`: a million): each lands, and is counted once, as what it is or with a
+reason.
+"""
 
 import json
 import os
@@ -78,11 +80,14 @@ def test_broken_events_are_all_counted_and_none_stops_a_run(lakehouse: Lakehouse
     total = len(records) + landed.records
     assert landed.records + landed.repeated + blank == count, seed
     assert lakehouse.sql(f"select count(*) from bronze.{name}") == [(total,)], seed
-    result = lakehouse.dbt("run", "--select", *(f"path:models/{layer}/{name}" for layer in ("staging", "silver", "monitoring")))
+    result = lakehouse.dbt(
+        "run", "--select", *(f"path:models/{layer}/{name}" for layer in ("staging", "silver", "monitoring"))
+    )
     assert result.success, (seed, [node.message for node in result.result if str(node.status) != "success"])
 
     counted = dict(lakehouse.sql(f"select kind, sum(events) from monitoring.{name}__event_counts group by kind"))
-    # What a broken name makes another table's event is counted with that table, once the scaffold has found it in this topic.
+    # What a broken name makes another table's event is counted with that table, once the scaffold has found it in this
+    # topic.
     logs = lakehouse.sql(f"show tables in staging like 'stg_{name}__*'")
     of_other = "where _cdc_kind = 'other_table' and not endswith(_cdc_event_id, '#before')"  # a key change is one event
     elsewhere = " union all ".join(f"select _cdc_event_id from staging.{log} {of_other}" for _, log, _ in logs)

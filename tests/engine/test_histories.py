@@ -63,7 +63,9 @@ def test_any_history_gives_the_fold(tables: Any, chance: Random, connector: str)
 
 @worlds(1)
 @given(chance=st.randoms(use_true_random=True))
-def test_runs_of_whole_rows_before_and_after_values_that_were_left_out_give_the_fold(tables: Any, chance: Random) -> None:
+def test_runs_of_whole_rows_before_and_after_values_that_were_left_out_give_the_fold(
+    tables: Any, chance: Random
+) -> None:
     """A MERGE of whole rows, which reads keys and positions only, takes turns with the one that decides each column."""
     system, world = f"whole_history_{next(SYSTEMS)}", groups(chance, GROUPS)
     world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])
@@ -73,7 +75,13 @@ def test_runs_of_whole_rows_before_and_after_values_that_were_left_out_give_the_
         for change in history:
             is_partial, is_late = PLACEHOLDER in (change[3] or {}).values(), change[0] >= 35
             # Run 3 lies above all that was merged before it; 2 and 4 bring whole rows from below.
-            run = (4 if is_partial else chance.choice([3, 4])) if is_late else 1 if is_partial else chance.choice([0, 2, 4])
+            run = (
+                (4 if is_partial else chance.choice([3, 4]))
+                if is_late
+                else 1
+                if is_partial
+                else chance.choice([0, 2, 4])
+            )
             runs[run].append(record(system, "orders", number, change, next(offsets)))
     for records in runs:
         tables.land(system, records)
@@ -132,7 +140,10 @@ def test_any_table_history_with_truncates_gives_the_fold(tables: Any, chance: Ra
     runs: list[list[dict[str, Any]]] = [[] for _ in range(RUNS)]
     expected: dict[str, tuple[list[Group], list[int]]] = {}
     for table_number in range(4):
-        table, connector = f"t{table_number}", "mysql" if (of_first == "mysql") != bool(table_number % 2) else "postgresql"
+        table, connector = (
+            f"t{table_number}",
+            "mysql" if (of_first == "mysql") != bool(table_number % 2) else "postgresql",
+        )
         world = groups(chance, 20, connector)
         truncates = [number * 10 + 5 for number in chance.sample(range(1, 7), chance.randint(0, 2))]
         world[0] = ([(1, "c", 0, {"a": "", "b": "", "n": 0}, "false")], [(0, 0)])

@@ -45,7 +45,9 @@ def versions(records: list[Record]) -> set[Version]:
                 found.add((key, *row, since, lsn, began, max(at, clocks[key])))
             open_versions.clear()
             continue
-        row = value["after"] or value["before"] or json.loads(next(one["key"] for one in records if one["offset"] == lsn))
+        row = (
+            value["after"] or value["before"] or json.loads(next(one["key"] for one in records if one["offset"] == lsn))
+        )
         key = row["id"]
         clocks[key] = at = max(clocks.get(key, 0), at, truncated_at)
         known = open_versions.pop(key, None)
@@ -54,7 +56,10 @@ def versions(records: list[Record]) -> set[Version]:
                 found.add((key, *known[0], known[1], lsn, known[2], at))
             continue
         before = known[0] if known else (None, None)
-        now = tuple(old if row[name] == PLACEHOLDER else row[name] for name, old in zip(("note", "version"), before, strict=True))
+        now = tuple(
+            old if row[name] == PLACEHOLDER else row[name]
+            for name, old in zip(("note", "version"), before, strict=True)
+        )
         if known and known[0] == now:
             open_versions[key] = known
             continue
@@ -68,14 +73,19 @@ def stored(lakehouse: Lakehouse, system: str) -> set[Version]:
     place = "cast(substring({0}, 26, 20) as bigint)"  # the second half of a PostgreSQL position is the lsn
     columns = ", ".join(place.format(name) for name in ("_cdc_position", "_cdc_end_position"))
     times = ", ".join(f"unix_millis({name}) - {START}" for name in ("_cdc_valid_from", "_cdc_valid_to"))
-    query = f"select id, note, version, {columns}, {times}, _cdc_known_from, _cdc_known_to from history.{system}__orders"
+    query = (
+        f"select id, note, version, {columns}, {times}, _cdc_known_from, _cdc_known_to from history.{system}__orders"
+    )
     rows = lakehouse.sql(query)
     assert len(rows) == len(set(rows))
     return set(rows)
 
 
 def random_records(rng: random.Random, number: int, rows: int) -> list[Record]:
-    """Changes of some rows, and two truncates. Some leave a value out or repeat one; the clock runs backwards at times."""
+    """Changes of some rows, and two truncates.
+
+    Some leave a value out or repeat one; the clock runs backwards at times.
+    """
     records = []
     for lsn in range(10, 10 + number):
         key, kind = rng.randrange(1, rows + 1), rng.random()
@@ -84,7 +94,9 @@ def random_records(rng: random.Random, number: int, rows: int) -> list[Record]:
         elif kind < 0.15:
             record = deleted(lsn, id=key)
         else:
-            record = updated(lsn, id=key, note=rng.choice(["a", "b", None, PLACEHOLDER]), version=rng.choice(["s", "t"]))
+            record = updated(
+                lsn, id=key, note=rng.choice(["a", "b", None, PLACEHOLDER]), version=rng.choice(["s", "t"])
+            )
         value = json.loads(record["value"])
         value["source"]["ts_ms"] -= rng.choice([0, 0, 0, 5])
         records.append({**record, "value": json.dumps(value)})
@@ -102,7 +114,9 @@ def test_versions_and_what_was_known_of_them_are_those_of_a_fold_in_python(lakeh
     for append in range(1, 5):
         new = [first] if append == 1 else []
         new += records[(append - 1) * 100 : append * 100]
-        redelivered = [{**one, "offset": one["offset"] + 1000 * append} for one in rng.sample(landed, min(10, len(landed)))]
+        redelivered = [
+            {**one, "offset": one["offset"] + 1000 * append} for one in rng.sample(landed, min(10, len(landed)))
+        ]
         landed += new
         build(lakehouse, system, new + redelivered)
         now = versions(landed)
@@ -117,7 +131,9 @@ def test_versions_and_what_was_known_of_them_are_those_of_a_fold_in_python(lakeh
 
 
 def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse: Lakehouse, project: Path) -> None:
-    """`make run … HISTORY=orders` writes it; the time of landing stands where the source tells none, and new columns are added."""
+    """`make run … HISTORY=orders` writes it; the time of landing stands where the source tells none, and new columns
+    are added.
+    """
     from scripts.history import write_history
 
     system = "asked"
@@ -128,13 +144,20 @@ def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse:
     lakehouse.land(system, [created(10, id=1, note="a", version="s"), read])
     lakehouse.land(system, [{**untimed, "value": json.dumps(value)}])
     done = lakehouse.scaffold(system)
-    assert write_history(system, ["orders"], project / "models") == [f"history_{system}__orders", f"versions_{system}__orders"]
+    assert write_history(system, ["orders"], project / "models") == [
+        f"history_{system}__orders",
+        f"versions_{system}__orders",
+    ]
     assert write_history(system, ["public.orders"], project / "models") == []
     assert lakehouse._run._build(lakehouse.spark, [system], [done], lakehouse.said.append) == 0
     model = project / "models" / "history" / system / f"history_{system}__orders.sql"
     model.write_text(model.read_text().replace("keys = ['id'],", "keys = ['id'],\n    track = ['note'],"))
-    lakehouse.run(system, [updated(20, id=1, note="a", version="t"), updated(30, id=1, note="b", version="u"), deleted(40, id=2)])
-    lakehouse.run(system, [updated(15, id=1, note="late", version="v"), updated(50, id=1, note="b", version="w", colour="red")])
+    lakehouse.run(
+        system, [updated(20, id=1, note="a", version="t"), updated(30, id=1, note="b", version="u"), deleted(40, id=2)]
+    )
+    lakehouse.run(
+        system, [updated(15, id=1, note="late", version="v"), updated(50, id=1, note="b", version="w", colour="red")]
+    )
 
     def asked(where: str = "", **arguments: str | int) -> list[tuple[Any, ...]]:
         given = "".join(f", {name} = {value!r}" for name, value in arguments.items())

@@ -112,7 +112,9 @@ def test_records_in_any_order_over_many_commits_and_files_land_once(
         path = tmp_path / f"{number}.jsonl"
         path.write_text(text(*part))
         done = land(lakehouse, "disorder", path)
-        landed = loader.Landed(landed.records + done.records, landed.repeated + done.repeated, 0, landed.batches + done.batches)
+        landed = loader.Landed(
+            landed.records + done.records, landed.repeated + done.repeated, 0, landed.batches + done.batches
+        )
     assert done == loader.Landed(repeated=len(records))
 
     columns = ["topic", "partition", "offset", "key"]
@@ -129,7 +131,10 @@ def test_key_value_and_headers_are_kept_byte_for_byte(
     """Schema blocks go to Spark apart from their values, as far as there is room for them."""
     block = '{"schema":{"type":"struct","name":"ä東","fields":[%s]},"payload":'
     values = [
-        *(block % '"same"' + end for end in ('{"id":1}}', "null}", '{"payload":{"payload":1}}}', "", '"é\\u0000\U0001f600"} ')),
+        *(
+            block % '"same"' + end
+            for end in ('{"id":1}}', "null}", '{"payload":{"payload":1}}}', "", '"é\\u0000\U0001f600"} ')
+        ),
         *(block % f'"{number}"' + "1.10}" for number in range(20)),
         '{"schema":{}}',
         '{"schema":',
@@ -157,10 +162,16 @@ def test_key_value_and_headers_are_kept_byte_for_byte(
     ) == [(["a=ä", "a"],)]
 
 
-def test_large_topics_have_data_files_of_their_own(lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_topics_have_data_files_of_their_own(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loader, "FILE_BYTES", 10_000)
     sizes = {"a": 3, "b": 100, "c": 3, "d": 300, "e": 40}  # of the three large ones d takes several files
-    records = [{"topic": topic, "offset": offset, "value": "x" * 100} for topic, size in sizes.items() for offset in range(size)]
+    records = [
+        {"topic": topic, "offset": offset, "value": "x" * 100}
+        for topic, size in sizes.items()
+        for offset in range(size)
+    ]
     Random(1).shuffle(records)
     path = tmp_path / "topics.jsonl"
     path.write_text(text(*records))
@@ -187,7 +198,9 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
 
     copy = tmp_path / "copy.jsonl"
     shutil.copy(path, copy)
-    assert land(lakehouse, "files", copy) == loader.Landed(notes=[f"{copy}: same content as {path}, which has landed; skipped"])
+    assert land(lakehouse, "files", copy) == loader.Landed(
+        notes=[f"{copy}: same content as {path}, which has landed; skipped"]
+    )
     with path.open("a") as file:
         file.write('{"n":"more"}\n')
     rotated = tmp_path / "rotated.jsonl"
@@ -247,7 +260,9 @@ def test_an_edit_in_the_middle_of_a_large_file_is_seen_and_files_with_the_same_e
     assert land(lakehouse, "large", path).records == 200
     path.write_text(changed(100, "m"))  # as long as before, and changed in the middle
     os.utime(path, (1, 1))
-    assert land(lakehouse, "large", path).notes == [f"{path}: the file was replaced since it was landed; all of it is landed again"]
+    assert land(lakehouse, "large", path).notes == [
+        f"{path}: the file was replaced since it was landed; all of it is landed again"
+    ]
     other.write_text(changed(100, "o"))
     assert land(lakehouse, "large", tmp_path).notes == []
     with path.open("w") as file:  # changed in the middle, and longer
@@ -293,7 +308,9 @@ def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
     assert bronze(lakehouse, "overtaken", "value") == ['{"bare": 1}', '{"bare": 2}']
 
 
-def test_a_rollback_while_a_loader_lands_is_seen(lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollback_while_a_loader_lands_is_seen(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its next commit would go on from what is no more there."""
     path = tmp_path / "a.jsonl"
     path.write_text(text(*(json.dumps({"bare": number}) for number in range(4))))
@@ -325,7 +342,9 @@ def test_of_two_loaders_at_once_each_record_lands_once_in_batches_without_gaps(
 
     monkeypatch.setattr(loader, "_commit", commit_after_the_other)
     for number in range(2):  # into a new table, and into one that has batches
-        path.write_text(text(json.dumps({"bare": number}), created(10 * number, id=1), created(10 * number + 1, id=2)) + "{")
+        path.write_text(
+            text(json.dumps({"bare": number}), created(10 * number, id=1), created(10 * number + 1, id=2)) + "{"
+        )
         other.write_text(text(created(10 * number + 1, id=2), created(10 * number + 2, id=3)))
         waiting.append(other)
         landed = land(lakehouse, "rivals", path)
@@ -581,7 +600,10 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
         (value(usual["value"][:-1] + f', "more": {deep}}}'), "invalid_json"),
         (replaced('"payload": "x"', f'"payload": {deep}'), "invalid_json"),
         (envelope(op="u", before={**row, "id": 3}), "key_changed_in_update"),
-        *((keyed(key), "no_key") for key in ("null", "{}", "[2]", '"two"', '{"id":null}', '{"id":2', '{"key":2}', "2.5", deep)),
+        *(
+            (keyed(key), "no_key")
+            for key in ("null", "{}", "[2]", '"two"', '{"id":null}', '{"id":2', '{"key":2}', "2.5", deep)
+        ),
         (envelope(op="d", before=None, after=None) | {"key": None}, "no_key"),
         (envelope(op="t", after=None), "truncate_with_key"),
     ]
@@ -593,10 +615,18 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
     rejected = {int(name.rsplit("/", 1)[1]): reason for name, reason in lakehouse.rejected("envelopes")}
     assert rejected == {number: reason for number, (_, reason) in enumerate(bad, 100) if reason}
     assert lakehouse.sql(
-        "select id, small, cast(price as string), cast(day as string), cast(at as string), cast(instant as string), ratio, payload"
-        " from envelopes.orders order by id"
+        "select id, small, cast(price as string), cast(day as string), cast(at as string), cast(instant as string),"
+        " ratio, payload from envelopes.orders order by id"
     ) == [
-        (1, -32768, "999.99", "2022-01-08", *["9999-12-31 23:59:59.999999"] * 2, 1.7976931348623157e308, '"payload":{}}'),
+        (
+            1,
+            -32768,
+            "999.99",
+            "2022-01-08",
+            *["9999-12-31 23:59:59.999999"] * 2,
+            1.7976931348623157e308,
+            '"payload":{}}',
+        ),
         (4, *[None] * 7),
     ]
 
@@ -643,18 +673,33 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
 
     rows = [{"id": number, "note": "a", "__op": "c", "__deleted": "false"} for number in range(1, 7)]
     rows[-1]["colour"] = "red"
-    places = [{"topic": "flat", "partition": 0, "offset": row["id"], "key": json.dumps({"id": row["id"]})} for row in rows]
+    places = [
+        {"topic": "flat", "partition": 0, "offset": row["id"], "key": json.dumps({"id": row["id"]})} for row in rows
+    ]
     lakehouse.run("alike_rows", [{**place, "value": json.dumps(row)} for place, row in zip(places, rows, strict=True)])
     assert lakehouse.rows("alike_rows.flat")[-1] == {"id": 6, "note": "a", "colour": "red"}
 
-    told = {"DATA_STORE": "POSTGRESQL", "SEG_OWNER": "s", "TABLE_NAME": "t", "OPERATION": "INSERT", "message_version": "1.0"}
+    told = {
+        "DATA_STORE": "POSTGRESQL",
+        "SEG_OWNER": "s",
+        "TABLE_NAME": "t",
+        "OPERATION": "INSERT",
+        "message_version": "1.0",
+    }
     images = [{"id": number, "note": "a"} for number in range(1, 7)]
     images[-1]["colour"] = "red"
     values = [
-        {**told, "transaction": {"properties": [{"name": "lsn", "value": number}]}, "unique": {"id": number}, "data": image}
+        {
+            **told,
+            "transaction": {"properties": [{"name": "lsn", "value": number}]},
+            "unique": {"id": number},
+            "data": image,
+        }
         for number, image in enumerate(images, 1)
     ]
-    lakehouse.run("alike_cdl", [{**place, "value": json.dumps(value)} for place, value in zip(places, values, strict=True)])
+    lakehouse.run(
+        "alike_cdl", [{**place, "value": json.dumps(value)} for place, value in zip(places, values, strict=True)]
+    )
     assert lakehouse.rows("alike_cdl.t")[-1] == images[-1]
 
     fields = [{"type": "int32", "field": "id"}, {"type": "string", "field": "note"}]
@@ -667,7 +712,7 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
 
 
 def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(lakehouse: Lakehouse) -> None:
-    """The names by which it knows its table are in none of them: without a reason they would count as another table's."""
+    """The names by which it knows its table are in none of them: without a reason they would count as others'."""
     events = [created(10, id=1), deleted(11, id=1), truncated(12), created(13, id=2)]
     lakehouse.land("by_hand", events)
     lakehouse.scaffold("by_hand")
@@ -676,7 +721,9 @@ def test_a_model_for_another_connector_rejects_the_events_until_it_is_corrected(
     for connector in ("mysql", "generic"):
         model.write_text(declaration.replace("'postgresql'", f"'{connector}'"))
         lakehouse.run("by_hand", [])
-        assert lakehouse.rejected("by_hand") == [(f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12, 13)]
+        assert lakehouse.rejected("by_hand") == [
+            (f"shop.public.orders/0/{n}", "other_connector") for n in (10, 11, 12, 13)
+        ]
         assert lakehouse.rows("by_hand.orders") == []
     assert not lakehouse.dbt("test", "--select", "by_hand__event_counts").success  # rejected_share
     texts = lakehouse.sql("select value from monitoring.by_hand__rejected_events order by event_id")

@@ -1,4 +1,6 @@
-"""`make maintain`: fewer files and snapshots, the same rows and marks, and increments that go on, wherever it was stopped."""
+"""`make maintain`: fewer files and snapshots, the same rows and marks, and increments that go on, wherever it was
+stopped.
+"""
 
 import os
 import re
@@ -78,7 +80,9 @@ def stopped_before(step: str) -> Iterator[None]:
 
 
 @pytest.mark.loader
-def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of one table each step is a place to be stopped; a landing has looked at bronze before it was compacted."""
     from scripts import loader
     from scripts import maintain as module
@@ -158,4 +162,8 @@ def test_a_run_makes_no_snapshot_of_a_table_without_changes(lakehouse: Lakehouse
     before = counted()
     lakehouse.run("idle_neighbour", others[2:])
     changed = {name for name, number in counted().items() if number != before[name]}
-    assert len(before) == 7 and {re.split("`|__", name)[-2] for name in changed} == {"idle_neighbour", "notes", "event_counts"}
+    assert len(before) == 7 and {re.split("`|__", name)[-2] for name in changed} == {
+        "idle_neighbour",
+        "notes",
+        "event_counts",
+    }

@@ -22,7 +22,9 @@ def epochs(project: Path) -> Any:
 
 def failing(lakehouse: Lakehouse, system: str) -> list[str]:
     result = lakehouse.dbt("test", "--select", f"path:models/silver/{system},test_name:no_log_reset")
-    return sorted(str(node.message) for node in result.result if "no_log_reset" in node.node.name and str(node.status) != "pass")
+    return sorted(
+        str(node.message) for node in result.result if "no_log_reset" in node.node.name and str(node.status) != "pass"
+    )
 
 
 def at(offset: int, record: dict[str, Any]) -> dict[str, Any]:
@@ -39,10 +41,18 @@ def rebuild(lakehouse: Lakehouse, system: str) -> None:
 
 
 def of_table(table: str, record: dict[str, Any]) -> dict[str, Any]:
-    return {**record, "topic": f"shop.public.{table}", "value": record["value"].replace('"table": "orders"', f'"table": "{table}"')}
+    return {
+        **record,
+        "topic": f"shop.public.{table}",
+        "value": record["value"].replace('"table": "orders"', f'"table": "{table}"'),
+    }
 
 
-HISTORY = [at(0, created(1000, id=1, note="old")), at(1, created(1010, id=2, note="old")), at(2, updated(1020, id=1, note="older"))]
+HISTORY = [
+    at(0, created(1000, id=1, note="old")),
+    at(1, created(1010, id=2, note="old")),
+    at(2, updated(1020, id=1, note="older")),
+]
 RESTORED = [at(3, updated(300, id=1, note="new")), at(4, deleted(310, id=2)), at(5, created(320, id=3, note="new"))]
 
 
@@ -56,10 +66,14 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
         lakehouse.run("restored", [of_table(table, one) for table, parts in landings.items() for one in parts[number]])
     for table in landings:
         assert lakehouse.rows(f"restored.{table}", "id")[:2] == [{"id": 1, "note": "older"}, {"id": 2, "note": "old"}]
-    assert lakehouse.resets("restored") == {f"public.{table}": {f"shop.public.{table}/0": [3, 4, 2]} for table in landings}
+    assert lakehouse.resets("restored") == {
+        f"public.{table}": {f"shop.public.{table}/0": [3, 4, 2]} for table in landings
+    }
     messages = failing(lakehouse, "restored")
     assert len(messages) == 3
-    assert "restored__a" in messages[0] and "public.a" in messages[0] and "2 in shop.public.a/0 from 3 to 4" in messages[0]
+    assert (
+        "restored__a" in messages[0] and "public.a" in messages[0] and "2 in shop.public.a/0 from 3 to 4" in messages[0]
+    )
 
     epochs(*(f"restored,shop.public.{table},0,3,,1" for table in landings))
     done = lakehouse.scaffold("restored")
@@ -106,7 +120,9 @@ def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakeho
     text = model.read_text()
     other = "alter table silver.truncated_meanwhile__orders set tblproperties ('cdc.truncated-at' = '0000.9')"
     model.write_text(f'{{{{ config(pre_hook = "{other}") }}}}\n{text}')
-    *_, failed = lakehouse.dbt("run", "--select", "stg_truncated_meanwhile__orders", "truncated_meanwhile__orders").result
+    *_, failed = lakehouse.dbt(
+        "run", "--select", "stg_truncated_meanwhile__orders", "truncated_meanwhile__orders"
+    ).result
     assert "another run has merged a truncate meanwhile" in failed.message
     assert len(lakehouse.rows("silver.truncated_meanwhile__orders")) == 2
 
@@ -134,7 +150,9 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         "late_then_restored": ([HISTORY[1:], [HISTORY[0], at(9, updated(300, id=2, note="new"))]], [9, 9, 1]),
     }
     for landing in (0, 1):
-        lakehouse.run("cases", [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]])
+        lakehouse.run(
+            "cases", [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]]
+        )
     wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
     assert lakehouse.resets("cases") == wanted
     assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
@@ -143,11 +161,15 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     assert lakehouse.resets("cases") == wanted
 
 
-def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(lakehouse: Lakehouse, epochs: Any) -> None:
+def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(
+    lakehouse: Lakehouse, epochs: Any
+) -> None:
     """The same offsets again, with other records: what landed from a batch on is of the new log."""
     lakehouse.run("made_anew", HISTORY + [of_table("goes_on", one) for one in HISTORY])
     new = {**at(0, later(updated(300, id=1, note="new"))), "timestamp": 1800000000000}
-    lakehouse.run("made_anew", [new, of_table("goes_on", at(0, later(updated(1600, id=1, note="new"))))])  # whose log is the same
+    lakehouse.run(
+        "made_anew", [new, of_table("goes_on", at(0, later(updated(1600, id=1, note="new"))))]
+    )  # whose log is the same
     told = {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
     assert lakehouse.resets("made_anew") == told
     rebuild(lakehouse, "made_anew")
@@ -218,7 +240,9 @@ def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
 
 
 def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
-    """A new log in another partition: of updates, of a truncate, and of rows that a new snapshot reads; and what is none."""
+    """A new log in another partition: of updates, of a truncate, and of rows that a new snapshot reads; and what is
+    none.
+    """
 
     def elsewhere(*records: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**record, "partition": 1} for record in records]
@@ -234,7 +258,10 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
         "emptied_and_restored": ([*HISTORY, at(3, truncated(1030)), *elsewhere(later(RESTORED[2]))], [5, 5, 1]),
         "snapshot": (read + elsewhere(*map(later, read_anew)), [1, 3, 3]),
         "snapshot_of_changed_rows": (HISTORY + elsewhere(*map(later, read_anew)), [1, 2, 2]),
-        "partitions": (HISTORY + elsewhere(at(3, updated(1040, id=2, note="newer")), at(4, updated(990, id=3, note="of"))), None),
+        "partitions": (
+            HISTORY + elsewhere(at(3, updated(1040, id=2, note="newer")), at(4, updated(990, id=3, note="of"))),
+            None,
+        ),
         "read_slowly": ([later(one) for one in read] + elsewhere(meanwhile), None),
         "read_late": ([read[0], meanwhile] + elsewhere(later(read[1])), None),
         "read_in_chunks": (HISTORY + elsewhere(incremental), None),
@@ -251,9 +278,14 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
 
 
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
-    """Their order is that of a partition. A key in two of them, a truncate in one, and a topic that was made anew are told."""
+    """Their order is that of a partition.
 
-    def written(table: str, partition: int, offset: int, id: int, op: str = "u", at: int | None = None) -> dict[str, Any]:
+    A key in two of them, a truncate in one, and a topic that was made anew are told.
+    """
+
+    def written(
+        table: str, partition: int, offset: int, id: int, op: str = "u", at: int | None = None
+    ) -> dict[str, Any]:
         value: dict[str, Any] = {
             "op": op,
             "before": None,
@@ -268,9 +300,15 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
         return {**place, "key": key, "value": json.dumps(value)}
 
     cases: dict[str, tuple[list[list[dict[str, Any]]], dict[str, list[int]]]] = {
-        "one_each": ([[written("one_each", 0, 1, 1), written("one_each", 1, 2, 2)], [written("one_each", 0, 3, 1)]], {}),
+        "one_each": (
+            [[written("one_each", 0, 1, 1), written("one_each", 1, 2, 2)], [written("one_each", 0, 3, 1)]],
+            {},
+        ),
         "moved": ([[written("moved", 1, 1, 1), written("moved", 0, 2, 1)], []], {"made.moved/0": [2, 2, 1]}),
-        "moved_later": ([[written("moved_later", 1, 1, 1)], [written("moved_later", 0, 2, 1)]], {"made.moved_later/0": [2, 2, 1]}),
+        "moved_later": (
+            [[written("moved_later", 1, 1, 1)], [written("moved_later", 0, 2, 1)]],
+            {"made.moved_later/0": [2, 2, 1]},
+        ),
         "moved_up": ([[written("moved_up", 0, 1, 1)], [written("moved_up", 1, 2, 1)]], {}),
         "anew": ([[written("anew", 0, 8, 1)], [written("anew", 0, 1, 1, at=90)]], {"made.anew/0": [1, 1, 1]}),
         "late": ([[written("late", 0, 8, 1)], [written("late", 0, 1, 1)]], {}),
@@ -279,7 +317,10 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
             {"made.emptied/0": [3, 3, 1]},
         ),
         "emptied_above": (
-            [[written("emptied_above", 0, 1, 1), written("emptied_above", 1, 2, 0, "t")], [written("emptied_above", 0, 3, 1)]],
+            [
+                [written("emptied_above", 0, 1, 1), written("emptied_above", 1, 2, 0, "t")],
+                [written("emptied_above", 0, 3, 1)],
+            ],
             {"made.emptied_above/0": [3, 3, 1]},
         ),
         "again": (  # of the first one there is another copy, which is no change
@@ -323,7 +364,9 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
 
 
 def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: Lakehouse, epochs: Any) -> None:
-    """A capture (`ferry`): a replica that lagged takes over, then its slot is made anew. Each time all rows are read anew."""
+    """A capture (`ferry`): a replica that lagged takes over, then its slot is made anew. Each time all rows are read
+    anew.
+    """
     lines = (EVENTS / "ferry.jsonl").read_text().splitlines()
     lost, replica, new_slot = (number for number, line in enumerate(lines) if r"\"snapshot\":\"first\"" in line)
     records = [json.loads(line) for line in lines]

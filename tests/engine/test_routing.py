@@ -1,4 +1,4 @@
-"""Topics that carry several tables: each record is parsed for its own table only, and what is no table's stands once."""
+"""Topics that carry several tables: each record is parsed for its own table only."""
 
 import json
 import random
@@ -40,14 +40,17 @@ def live(lakehouse: Lakehouse, system: str, tables: tuple[str, ...]) -> dict[str
 def counted(lakehouse: Lakehouse, system: str) -> list[tuple[Any, ...]]:
     """The counts by table and kind, whose sum is what landed."""
     found = lakehouse.sql(
-        f"select source_table, kind, reject_reason, sum(events) from monitoring.{system}__event_counts group by all order by all"
+        f"select source_table, kind, reject_reason, sum(events) from monitoring.{system}__event_counts group by all"
+        " order by all"
     )
     assert lakehouse.sql(f"select count(*) from bronze.{system}") == [(sum(row[-1] for row in found),)]
     return found
 
 
 def snapshots(lakehouse: Lakehouse, *tables: str) -> list[tuple[Any, ...]]:
-    return [row for table in tables for row in lakehouse.sql(f"select count(*), max(snapshot_id) from {table}.snapshots")]
+    return [
+        row for table in tables for row in lakehouse.sql(f"select count(*), max(snapshot_id) from {table}.snapshots")
+    ]
 
 
 def staging(project: Path, system: str, table: str) -> Path:
@@ -72,7 +75,9 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
             bare('{"op":"m","source":{"schema":"","table":""},"message":{"prefix":"p","content":"eA=="}}'),
             bare('{"source":{"schema":"public","table":"orders"},"ts_ms":1,"ddl":null,"tableChanges":[]}'),
             bare('{"source":{"schema":"","table":""},"ts_ms":1,"ddl":null,"tableChanges":[{"type":"DROP"}]}'),
-            bare('{"id":"a","aggregate_type":"Incremental Snapshot","type":"STARTED","additional_data":{},"timestamp":1}'),
+            bare(
+                '{"id":"a","aggregate_type":"Incremental Snapshot","type":"STARTED","additional_data":{},"timestamp":1}'
+            ),
             bare('{"op":"c","after":{"id":1},"source":{"schema":"public","table":"orders","lsn":60}'),
             bare('{"hello":1}'),
             bare('{"op":"c","after":{"id":1},"source":{"connector":"postgresql","lsn":61}}'),
@@ -123,7 +128,10 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     assert lakehouse.sql(query) == sorted(rejected * 2)
 
     relations = [f"staging.{system}__events", *(f"silver.{system}__{table}" for table in tables)]
-    models = [relation.split(".")[1] for relation in relations] + [f"{system}__event_counts", f"{system}__rejected_events"]
+    models = [relation.split(".")[1] for relation in relations] + [
+        f"{system}__event_counts",
+        f"{system}__rejected_events",
+    ]
     before = snapshots(lakehouse, *relations)
     lakehouse.land(system, [{**bare('{"ts_ms":1}'), "topic": "another"}])
     assert lakehouse.dbt("run", "--select", *models).success
@@ -137,25 +145,42 @@ def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once
     assert lakehouse.sql(query) == sorted(rejected * 2)
 
 
-def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left_alone(lakehouse: Lakehouse, project: Path) -> None:
+def test_a_table_that_gets_company_in_its_topic_is_routed_and_an_edited_one_left_alone(
+    lakehouse: Lakehouse, project: Path
+) -> None:
     system, broken = "company", bare('{"op":"c"')
     lakehouse.run(system, on_topic("t", [change("orders", "c", 10, 1), broken]))
     assert "routed" not in staging(project, system, "orders").read_text()
-    assert counted(lakehouse, system) == [("public.orders", "change", None, 1), ("public.orders", "rejected", "invalid_json", 1)]
+    assert counted(lakehouse, system) == [
+        ("public.orders", "change", None, 1),
+        ("public.orders", "rejected", "invalid_json", 1),
+    ]
 
-    later = on_topic("t", [change("orders", "c", 10, 1), broken, change("lines", "c", 20, 1), change("orders", "c", 30, 2)])[2:]
+    later = on_topic(
+        "t", [change("orders", "c", 10, 1), broken, change("lines", "c", 20, 1), change("orders", "c", 30, 2)]
+    )[2:]
     lakehouse.run(system, later)
     assert "routed = true" in staging(project, system, "orders").read_text()
-    (described,) = yaml.safe_load(staging(project, system, "orders").with_name("company__events.yml").read_text())["models"]
-    assert {column["name"] for column in described["columns"]} == set(lakehouse.spark.table("staging.company__events").columns)
+    (described,) = yaml.safe_load(staging(project, system, "orders").with_name("company__events.yml").read_text())[
+        "models"
+    ]
+    assert {column["name"] for column in described["columns"]} == set(
+        lakehouse.spark.table("staging.company__events").columns
+    )
     assert live(lakehouse, system, ("orders", "lines")) == {"orders": [{"id": 1}, {"id": 2}], "lines": [{"id": 1}]}
-    counts = [(None, "rejected", "invalid_json", 1), ("public.lines", "change", None, 1), ("public.orders", "change", None, 2)]
+    counts = [
+        (None, "rejected", "invalid_json", 1),
+        ("public.lines", "change", None, 1),
+        ("public.orders", "change", None, 2),
+    ]
     assert counted(lakehouse, system) == counts
     assert lakehouse.rejected(system) == [("t/0/1", "invalid_json")]
 
     edited = staging(project, system, "lines")
     edited.write_text(
-        edited.read_text().replace("ref('company__events')", "source('bronze', 'company')").replace("    routed = true,\n", "")
+        edited.read_text()
+        .replace("ref('company__events')", "source('bronze', 'company')")
+        .replace("    routed = true,\n", "")
     )
     text = edited.read_text()
     new = (change("lines", "c", 40, 2), change("orders", "u", 41, 2, note="a column more"))
@@ -178,7 +203,9 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
 ) -> None:
     nameless = bare('{"op":"c","after":{"id":3},"source":{"connector":"postgresql","lsn":12}}')
     own = {**change("alone", "c", 13, 1), "topic": "alone"}
-    lakehouse.run("replayed_all", [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), nameless]), own])
+    lakehouse.run(
+        "replayed_all", [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), nameless]), own]
+    )
     assert [reason for _, reason in lakehouse.rejected("replayed_all")] == ["no_table"]
 
     built: list[str] = []
@@ -189,7 +216,9 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
 
     monkeypatch.setattr(lakehouse._run, "_dbt", dbt)
     lakehouse._run._replay(lakehouse.spark, [lakehouse._run.Request("replayed_all", "", None, {})], print)
-    tables = [name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")]
+    tables = [
+        name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")
+    ]
     rebuilt = ["run", "--full-refresh", "--select", *tables, "replayed_all__events"]
     assert sorted(built) == sorted([*rebuilt, "run", "--select", "replayed_all__event_counts"])
 
@@ -211,7 +240,15 @@ def test_tables_of_any_name_are_told_apart(lakehouse: Lakehouse) -> None:
 
 
 def test_topics_whose_events_do_not_all_name_their_table_are_not_routed(lakehouse: Lakehouse, project: Path) -> None:
-    mysql: Record = {"version": "3.5", "connector": "mysql", "db": "d", "table": "items", "file": "b.000001", "pos": 4, "row": 0}
+    mysql: Record = {
+        "version": "3.5",
+        "connector": "mysql",
+        "db": "d",
+        "table": "items",
+        "file": "b.000001",
+        "pos": 4,
+        "row": 0,
+    }
     other = bare(json.dumps({"op": "c", "before": None, "after": {"id": 1}, "source": mysql, "ts_ms": 1}), '{"id":1}')
     routed = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)])
     lakehouse.run("mixed", routed)
@@ -227,7 +264,9 @@ def test_topics_whose_events_do_not_all_name_their_table_are_not_routed(lakehous
     }
 
 
-def test_a_shared_topic_that_goes_over_from_mysqls_connector_to_mariadbs_is_read_on(lakehouse: Lakehouse, project: Path) -> None:
+def test_a_shared_topic_that_goes_over_from_mysqls_connector_to_mariadbs_is_read_on(
+    lakehouse: Lakehouse, project: Path
+) -> None:
     def of(connector: str, table: str, at: int) -> Record:
         source = {
             "version": "3.5",
@@ -279,18 +318,26 @@ def test_one_table_of_several_connectors_has_a_shard_column_or_is_refused(lakeho
     assert lakehouse.rows("renamed.orders") == [{"id": 1, "note": "newer"}]
 
 
-def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and_then_the_rest(lakehouse: Lakehouse) -> None:
-    """Were its newest batch counted too, its file would hold rows that the next run replaces and others, which Iceberg refuses."""
+def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and_then_the_rest(
+    lakehouse: Lakehouse,
+) -> None:
+    """Were its newest batch counted too, its file would hold rows that the next run replaces and others, which Iceberg
+    refuses.
+    """
     system, counts = "ahead", ["ahead__event_counts", "ahead__rejected_events"]
     lakehouse.run(
-        system, [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]), change("notes", "c", 12, 1)]
+        system,
+        [*on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]), change("notes", "c", 12, 1)],
     )
     lakehouse.land(system, [{**change("orders", "c", 20, 2), "topic": "t"}, change("notes", "u", 21, 1)])
     assert lakehouse.dbt("run", "--select", "ahead__events", "stg_ahead__orders").success
     lakehouse.land(system, [change("notes", "u", 30, 1)])
 
     assert lakehouse.dbt("run", "--select", "stg_ahead__notes", "ahead__notes", *counts).success
-    assert lakehouse.sql("select batch, sum(events) from monitoring.ahead__event_counts group by 1 order by 1") == [(1, 3), (2, 2)]
+    assert lakehouse.sql("select batch, sum(events) from monitoring.ahead__event_counts group by 1 order by 1") == [
+        (1, 3),
+        (2, 2),
+    ]
     assert lakehouse.dbt("run", "--select", "ahead__events", *counts).success
     assert counted(lakehouse, system) == [
         ("public.lines", "change", None, 1),
@@ -300,7 +347,9 @@ def test_a_table_that_is_ahead_of_the_events_model_is_counted_as_far_as_that_and
 
 
 def test_what_is_counted_anew_because_of_a_further_table_stands_once(lakehouse: Lakehouse, tmp_path: Path) -> None:
-    """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states of a file."""
+    """Records of no table, of a routed topic and of another one in one batch, and a line that is broken in two states
+    of a file.
+    """
     system, path, beat = "anew", tmp_path / "broken.jsonl", bare('{"ts_ms":1}')
     tables = on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1), beat])
     lakehouse.run(system, [*tables, {**beat, "topic": "beats"}])

@@ -64,10 +64,16 @@ def grew(lakehouse: Lakehouse, table: str) -> bool:
 def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
     """No event that was read has it, so nothing is rebuilt; one that lands late is older than the row, and has it."""
     lakehouse.run(
-        "grown", [created(10, id=1, note="a"), created(30, id=2, note="b"), event("c", 11, {"id": 1, "code": 1}, table="keyless")]
+        "grown",
+        [
+            created(10, id=1, note="a"),
+            created(30, id=2, note="b"),
+            event("c", 11, {"id": 1, "code": 1}, table="keyless"),
+        ],
     )
     done = lakehouse.run(
-        "grown", [created(20, id=2, note="b", colour="red", name="x"), updated(40, id=3, note="c", colour="green", name="y")]
+        "grown",
+        [created(20, id=2, note="b", colour="red", name="x"), updated(40, id=3, note="c", colour="green", name="y")],
     )
 
     assert any("new columns colour, name" in note for note in done.notes)
@@ -86,7 +92,10 @@ def test_a_column_that_events_had_before_it_was_declared_has_its_history(lakehou
     """Their values are in bronze only: the change log is rebuilt, and silver from it. Columns may come in any place."""
     folder = project / "models"
     staging, silver = folder / "staging/missed/stg_missed__orders.sql", folder / "silver/missed/missed__orders.sql"
-    events = [created(10, id=1, note="a", colour="red"), {**event("c", 11, {"id": 1, "code": 1}, table="hits"), "key": None}]
+    events = [
+        created(10, id=1, note="a", colour="red"),
+        {**event("c", 11, {"id": 1, "code": 1}, table="hits"), "key": None},
+    ]
     lakehouse.run("missed", events)
     whole = {path: path.read_text() for path in (staging, silver)}
     staging.write_text(whole[staging].replace("'note': 'string',", ""))
@@ -117,7 +126,9 @@ def test_a_column_that_events_had_before_it_was_declared_has_its_history(lakehou
 
 
 def test_a_change_log_that_was_rolled_back_loses_nothing_and_repeats_nothing(lakehouse: Lakehouse) -> None:
-    """Its readers have merged appends that it does not hold any more; numbers that were given again would hide what lands next."""
+    """Its readers have merged appends that it does not hold any more; numbers that were given again would hide what
+    lands next.
+    """
 
     def hit(number: int) -> Record:
         return {**event("c", number, {"id": number}, table="hits"), "key": None}
@@ -132,14 +143,18 @@ def test_a_change_log_that_was_rolled_back_loses_nothing_and_repeats_nothing(lak
         land()
         land()
         for log in ("staging.stg_log_rolled__orders", "staging.stg_log_rolled__hits"):
-            ((first,),) = lakehouse.sql(f"select min_by(snapshot_id, made_current_at) from {log}.history where is_current_ancestor")
+            ((first,),) = lakehouse.sql(
+                f"select min_by(snapshot_id, made_current_at) from {log}.history where is_current_ancestor"
+            )
             lakehouse.spark.sql(f"call system.rollback_to_snapshot('{log}', {first})")
         if reads_between:
             assert lakehouse.dbt("run", "--select", "log_rolled__orders", "log_rolled__hits").success
         land()
         for _ in range(2):
             assert [row["id"] for row in live(lakehouse, "log_rolled")] == ids
-            assert lakehouse.sql("select id from silver.log_rolled__hits order by 1") == [(11 + number,) for number in ids]
+            assert lakehouse.sql("select id from silver.log_rolled__hits order by 1") == [
+                (11 + number,) for number in ids
+            ]
             assert lakehouse.sql("select sum(events) from monitoring.log_rolled__event_counts") == [(2 * len(ids),)]
             assert lakehouse.dbt("run", "--full-refresh", "--select", "source:bronze.log_rolled+").success
     land()  # a rebuild is no rollback
@@ -162,7 +177,11 @@ def test_the_lag_is_that_of_the_merge_whenever_a_table_begins_or_is_rebuilt(lake
 
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.run("rekeyed", [created(10, id=1, code="x")])
-    names = ("silver/rekeyed/rekeyed__orders.sql", "staging/rekeyed/stg_rekeyed__orders.sql", "silver/rekeyed/rekeyed__orders.yml")
+    names = (
+        "silver/rekeyed/rekeyed__orders.sql",
+        "staging/rekeyed/stg_rekeyed__orders.sql",
+        "silver/rekeyed/rekeyed__orders.yml",
+    )
     silver, staging, properties = (project / "models" / name for name in names)
     silver.write_text(silver.read_text().replace("keys = ['id']", "keys = ['code']"))
 
@@ -173,11 +192,15 @@ def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse,
     refused("--full-refresh")
     refused('its staging model has ["id"]', "--full-refresh")  # whose deletes would name no row
     staging.write_text(staging.read_text().replace("keys = ['id']", "keys = ['code']"))
-    properties.write_text(properties.read_text().replace("        keys:\n        - id\n", "        keys:\n        - code\n"))
+    properties.write_text(
+        properties.read_text().replace("        keys:\n        - id\n", "        keys:\n        - code\n")
+    )
     assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders", "stg_rekeyed__orders").success
 
 
-def test_a_key_that_is_named_for_models_that_were_edited_by_hand_is_asked_for_there(lakehouse: Lakehouse, project: Path) -> None:
+def test_a_key_that_is_named_for_models_that_were_edited_by_hand_is_asked_for_there(
+    lakehouse: Lakehouse, project: Path
+) -> None:
     """It would not be taken into them, and rows be merged under the old, narrower one."""
 
     def lines(*rows: tuple[int, int]) -> list[dict[str, Any]]:
@@ -195,20 +218,28 @@ def test_a_key_that_is_named_for_models_that_were_edited_by_hand_is_asked_for_th
     lakehouse.land("edited_key", [{**record, "offset": record["offset"] + 10} for record in lines((1, 1), (1, 2))])
     wanted = {"orders": ["id", "line"]}
     for keys in (None, wanted, wanted):
-        with pytest.raises(LakehouseError, match=r"Write keys = \['id', 'line'\] there" if keys else "its messages are keyed by"):
+        with pytest.raises(
+            LakehouseError, match=r"Write keys = \['id', 'line'\] there" if keys else "its messages are keyed by"
+        ):
             lakehouse.scaffold("edited_key", keys=keys)
     for name in ("staging/edited_key/stg_edited_key__orders.sql", "silver/edited_key/edited_key__orders.sql"):
         path = models / name
         path.write_text(path.read_text().replace("keys = ['id']", "keys = ['id', 'line']"))
     properties = models / "silver" / "edited_key" / "edited_key__orders.yml"
     text = properties.read_text()
-    properties.write_text(text.replace("        keys:\n        - id\n", "        keys:\n        - id\n        - line\n", 1))
+    properties.write_text(
+        text.replace("        keys:\n        - id\n", "        keys:\n        - id\n        - line\n", 1)
+    )
     lakehouse.build_landed("edited_key", keys=wanted)
     assert [row["line"] for row in lakehouse.rows("edited_key.orders", "line")] == [0, 1, 2]
-    lakehouse.run("edited_key", [{**record, "offset": record["offset"] + 30} for record in lines((1, 3))])  # and is known now
+    lakehouse.run(
+        "edited_key", [{**record, "offset": record["offset"] + 30} for record in lines((1, 3))]
+    )  # and is known now
 
 
-def test_models_that_are_not_those_that_built_the_lakehouse_are_not_written_anew(lakehouse: Lakehouse, project: Path) -> None:
+def test_models_that_are_not_those_that_built_the_lakehouse_are_not_written_anew(
+    lakehouse: Lakehouse, project: Path
+) -> None:
     """A fresh checkout on a lakehouse whose table was built under a key that KEYS named."""
     keyless = [{**created(number, id=number), "key": None} for number in (1, 2)]
     lakehouse.run("elsewhere", keyless, keys={"orders": ["id"]})
@@ -225,8 +256,14 @@ def test_table_whose_events_were_deleted_goes_on_and_is_not_built_anew(lakehouse
 
     def refused(match: str) -> None:
         result = lakehouse.dbt("run", "--full-refresh", "--select", "stg_pruned__orders")
-        assert [str(node.message) for node in result.result if match in str(node.message) and "drop table" in str(node.message)]
-        assert lakehouse.dbt("run", "--full-refresh", "--select", "pruned__orders").success  # which reads the change log
+        assert [
+            str(node.message)
+            for node in result.result
+            if match in str(node.message) and "drop table" in str(node.message)
+        ]
+        assert lakehouse.dbt(
+            "run", "--full-refresh", "--select", "pruned__orders"
+        ).success  # which reads the change log
 
     def snapshot() -> Any:
         return lakehouse.sql(f"select snapshot_id from {bronze}.refs")[0][0]
@@ -275,7 +312,9 @@ def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakeh
         return lakehouse.dbt("run", "--full-refresh", "--select", f"source:bronze.{system}+")
 
     first = of(created(10, id=1, note="a"), {**of_table(created(11, id=1), "hits"), "key": None})
-    taken_back = of(updated(20, id=1, note="b"), created(21, id=2, note="b"), {**of_table(created(22, id=2), "hits"), "key": None})
+    taken_back = of(
+        updated(20, id=1, note="b"), created(21, id=2, note="b"), {**of_table(created(22, id=2), "hits"), "key": None}
+    )
     others = of(*(updated(offset, id=1, note="c") for offset in (30, 31, 32)))
     last = of(updated(40, id=2, note="d")), of(updated(50, id=1, note="e"))
     lakehouse.run(system, first)
@@ -292,11 +331,16 @@ def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakeh
             lakehouse.build_landed(system)
         models = {line.split(":")[0].strip().removeprefix(f"{system}__") for line in lakehouse.said[1:]}
         tables = {name for name in models if not name.startswith(("stg_", "live_"))}  # all that reads them is told, too
-        assert tables - {"events"} == {"orders", "hits", "event_counts", "rejected_events"} and ("events" in models) == is_routed
+        assert (
+            tables - {"events"} == {"orders", "hits", "event_counts", "rejected_events"}
+            and ("events" in models) == is_routed
+        )
     if is_routed:
         result = lakehouse.dbt("run", "--select", f"{system}__orders")
         assert any("not what it was built from" in str(node.message) for node in result.result)
-    result = lakehouse.dbt("run", "--full-refresh", "--select", f"{system}__orders")  # its change log is not of this bronze
+    result = lakehouse.dbt(
+        "run", "--full-refresh", "--select", f"{system}__orders"
+    )  # its change log is not of this bronze
     assert any("not what it was built from" in str(node.message) for node in result.result)
     told = [str(node.message) for node in rebuilt().result]
     assert [message for message in told if "has not 2 of its records" in message]  # there are as many as it has read
@@ -326,7 +370,9 @@ def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakeh
 
 
 @pytest.mark.loader
-def test_what_is_taken_back_from_bronze_lands_again_however_often(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_taken_back_from_bronze_lands_again_however_often(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where it was put back meanwhile, where bronze is gone, and where nothing tells any more what had landed."""
     bronze = "bronze.again_and_again"
     batches = [[created(10, id=1)], [created(20, id=2)], [created(30, id=3)]]
@@ -373,7 +419,9 @@ def test_what_is_taken_back_from_bronze_lands_again_however_often(lakehouse: Lak
 
 @pytest.mark.loader
 def test_batches_that_were_taken_back_without_a_trace_stay_in_the_tables(lakehouse: Lakehouse) -> None:
-    """Their snapshots were expired: what was merged stays, new batches have other numbers, and no table is built without them."""
+    """Their snapshots were expired: what was merged stays, new batches have other numbers, and no table is built
+    without them.
+    """
     lakehouse.run("untraced", [created(10, id=1, note="a")])
     then = lakehouse.sql("select snapshot_id from bronze.untraced.refs")[0][0]
     taken_back = [updated(20, id=1, note="b"), created(21, id=2, note="b")]
@@ -411,7 +459,8 @@ def test_table_that_was_rolled_back_merges_again_what_it_lacks(lakehouse: Lakeho
         before = snapshot()
         for _ in range(2):
             lakehouse.spark.sql(
-                "call system.rewrite_data_files(table => 'silver.rolledback__orders', options => map('rewrite-all', 'true'))"
+                "call system.rewrite_data_files(table => 'silver.rolledback__orders', options => map('rewrite-all',"
+                " 'true'))"
             )
         assert snapshot() != before
 
@@ -433,14 +482,19 @@ def test_table_that_was_rolled_back_merges_again_what_it_lacks(lakehouse: Lakeho
 
 @pytest.mark.loader
 def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: Lakehouse) -> None:
-    """The batches that it lacks come again under numbers that had been built; those of another table are no sign of them."""
+    """The batches that it lacks come again under numbers that had been built; those of another table are no sign of
+    them.
+    """
 
     def catalog(*statements: tuple[str, tuple[Any, ...]]) -> list[Any]:
         with closing(sqlite3.connect(lakehouse.project / "lakehouse" / "catalog.db")) as database:
             for statement, values in statements:
                 database.execute(statement, values)
             database.commit()
-            tables = "select metadata_location, table_namespace, table_name from iceberg_tables where table_name like '%putback%'"
+            tables = (
+                "select metadata_location, table_namespace, table_name from iceberg_tables where table_name like"
+                " '%putback%'"
+            )
             return database.execute(tables).fetchall()
 
     first, others = created(10, id=1, note="a"), of_table(created(11, id=1, note="a"), "others")
@@ -469,7 +523,9 @@ def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: L
 
 
 def test_tables_are_built_from_what_their_models_say_now_or_not_at_all(lakehouse: Lakehouse) -> None:
-    """Also where a run leaves the staging model, or the live view, out, and where more stands in a model than the one call."""
+    """Also where a run leaves the staging model, or the live view, out, and where more stands in a model than the one
+    call.
+    """
     lakehouse.run("stale", [created(10, id=1, first="a", last="b"), created(11, id=2, first="c", last="d")])
     models = lakehouse.project / "models"
     staging, silver = (
@@ -482,10 +538,16 @@ def test_tables_are_built_from_what_their_models_say_now_or_not_at_all(lakehouse
         told = str([node.message for node in lakehouse.dbt("run", *arguments, "--select", "stale__orders").result])
         assert "is not what its model says now" in told and "dbt run --select stg_stale__orders+" in told
     assert lakehouse.dbt("run", "--select", "stg_stale__orders", "stale__orders").success
-    assert lakehouse.sql("select middle, first, last from silver.stale__orders order by id") == [(None, "a", "b"), (None, "c", "d")]
+    assert lakehouse.sql("select middle, first, last from silver.stale__orders order by id") == [
+        (None, "a", "b"),
+        (None, "c", "d"),
+    ]
     assert live(lakehouse, "stale") == [{"id": 1, "first": "a", "last": "b"}, {"id": 2, "first": "c", "last": "d"}]
     assert lakehouse.dbt("run", "--select", "live_stale__orders").success
-    assert lakehouse.sql("select middle, first, last from stale.orders order by id") == [(None, "a", "b"), (None, "c", "d")]
+    assert lakehouse.sql("select middle, first, last from stale.orders order by id") == [
+        (None, "a", "b"),
+        (None, "c", "d"),
+    ]
 
     silver.write_text(silver.read_text() + "where first = 'a'\n")
     told = str([node.message for node in lakehouse.dbt("run", "--select", "stale__orders").result])
@@ -505,7 +567,9 @@ def test_what_is_gone_is_built_again_and_what_is_not_ours_is_left(lakehouse: Lak
     own.parent.mkdir()
     own.write_text("select 1 as ours")
     done = lakehouse.scaffold("dropped")
-    assert any("no model was written, as models/silver/dropped/dropped__orders.sql is there" in note for note in done.notes)
+    assert any(
+        "no model was written, as models/silver/dropped/dropped__orders.sql is there" in note for note in done.notes
+    )
     assert own.read_text() == "select 1 as ours"
     own.unlink()
     lakehouse.build_landed("dropped")
@@ -530,7 +594,9 @@ def test_topics_that_were_added_to_a_model_by_hand_are_followed(lakehouse: Lakeh
     staging = lakehouse.project / "models" / "staging" / "followed" / "stg_followed__orders.sql"
     staging.write_text("-- ours\n" + staging.read_text())
     done = lakehouse.run("followed", [renamed(created(20, id=2, note="b"))])
-    assert any("topics shop2.public.orders: its models were edited by hand, so add them there" in note for note in done.notes)
+    assert any(
+        "topics shop2.public.orders: its models were edited by hand, so add them there" in note for note in done.notes
+    )
     both = staging.read_text().replace("['shop.public.orders']", "['shop.public.orders', 'shop2.public.orders']")
     staging.write_text(both)
     told = [str(node.message) for node in lakehouse.dbt("run", "--select", "stg_followed__orders").result]
@@ -546,7 +612,9 @@ def test_a_silver_table_that_is_built_anew_by_itself_keeps_its_counts_and_reject
     broken = {**created(12, id=3), "value": "{"}
     lakehouse.run("recounted", [created(10, id=1), created(11, id=2), broken])
     lakehouse.run("recounted", [updated(20, id=1)])
-    counts = "select source_table, kind, op, sum(events) from monitoring.recounted__event_counts group by all order by all"
+    counts = (
+        "select source_table, kind, op, sum(events) from monitoring.recounted__event_counts group by all order by all"
+    )
     before, rejected = lakehouse.sql(counts), lakehouse.rejected("recounted")
     assert len(before) == 3 and len(rejected) == 1
     lakehouse.spark.sql("drop table silver.recounted__orders")
@@ -559,7 +627,9 @@ def test_a_tombstone_whose_delete_was_compacted_away_deletes_nothing(lakehouse: 
     tombstone = {**created(11, id=1), "value": None}
     lakehouse.run("half_compacted", [created(10, id=1), tombstone])
     assert lakehouse.rows("half_compacted.orders") == [{"id": 1}]
-    assert lakehouse.sql("select sum(events) from monitoring.half_compacted__event_counts where kind = 'tombstone'") == [(1,)]
+    assert lakehouse.sql(
+        "select sum(events) from monitoring.half_compacted__event_counts where kind = 'tombstone'"
+    ) == [(1,)]
 
 
 def test_an_old_half_that_is_rejected_is_shown_where_nothing_else_is(lakehouse: Lakehouse) -> None:
@@ -577,7 +647,9 @@ def test_an_old_half_that_is_rejected_is_shown_where_nothing_else_is(lakehouse: 
 
 
 @pytest.mark.loader
-def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_built_anew(lakehouse: Lakehouse) -> None:
+def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_built_anew(
+    lakehouse: Lakehouse,
+) -> None:
     """A topic that was made anew has other records at its offsets, and one landing may have both."""
     broken = [{**created(11, id=1), "value": text} for text in ("{", "[", '{"op":"c"')]
     lakehouse.run("twins", [created(10, id=1), *broken])
@@ -592,7 +664,9 @@ def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_
 def test_records_that_became_usable_do_not_stand_for_ones_that_were_deleted(lakehouse: Lakehouse, system: str) -> None:
     def of(*records: Record) -> list[Record]:
         others = {**of_table(created(9, id=1), "others"), "key": None}
-        return [{**one, "topic": "shop.all"} for one in (*records, others)] if system == "usable_routed" else list(records)
+        return (
+            [{**one, "topic": "shop.all"} for one in (*records, others)] if system == "usable_routed" else list(records)
+        )
 
     lakehouse.run(system, of(created(10, id=1, note="big", k=1)))
     lakehouse.run(system, of(updated(20, id=1, note=PLACEHOLDER, k=2), created(21, id=2, note="b", k="text")))
@@ -617,11 +691,17 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
 
     lakehouse.run("keyless_still", records)
     lakehouse.land("keyless_still", [{**event("c", 12, {"id": 2, "code": "x"}), "key": None}])
-    assert any("new columns code" in note for note in lakehouse.scaffold("keyless_still", keys={"orders": ["id", "code"]}).notes)
+    assert any(
+        "new columns code" in note
+        for note in lakehouse.scaffold("keyless_still", keys={"orders": ["id", "code"]}).notes
+    )
     lakehouse.forget_models()
     lakehouse.run("keyless_still", [])
     lakehouse.build_landed("keyless_still", keys={"orders": ["id"]})
-    assert live(lakehouse, "keyless_still") == [{"id": 1, "note": "a", "code": None}, {"id": 2, "note": None, "code": "x"}]
+    assert live(lakehouse, "keyless_still") == [
+        {"id": 1, "note": "a", "code": None},
+        {"id": 2, "note": None, "code": "x"},
+    ]
 
     again = event("u", 12, {"id": 1, "note": "b"})
     again["key"] = None
@@ -630,7 +710,10 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
 
 
 def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lakehouse) -> None:
-    """Of a table with a column named like a marker's. What is delivered again counts once, with any number; equal rows do not."""
+    """Of a table with a column named like a marker's.
+
+    What is delivered again counts once, with any number; equal rows do not.
+    """
 
     def marker(status: str, id: str, offset: int, count: int | None) -> dict[str, object]:
         value = {"status": status, "id": id, "event_count": count, "data_collections": None, "ts_ms": 1700000000000}
@@ -663,7 +746,8 @@ def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lak
     )
 
     found = lakehouse.sql(
-        "select transaction_id, has_begun, has_ended, expected_events, landed_events from monitoring.paid__transactions order by 1"
+        "select transaction_id, has_begun, has_ended, expected_events, landed_events from monitoring.paid__transactions"
+        " order by 1"
     )
     assert found == [("0-1-5", True, True, 4, 4), ("571", True, True, 4, 3)]
     assert lakehouse.rejected("paid") == []
@@ -700,10 +784,23 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
     heartbeat = other("__debezium-heartbeat.all", 1, '{"ts_ms":1700000000000}')
     resolved = other("feed", 1, '{"payload": {"resolved": "1747243394200039011.0000000000"}}')  # of CockroachDB
-    ddl = other("all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}')
-    in_binlog = {3: ("b.1000000", 4), 9: ("b.999999", 1000), 10: ("b.999999", 999), 19: ("b.000001", 5), 100: ("b.000001", 5)}
-    places: dict[int, dict[str, object]] = {offset: {"file": file, "pos": pos} for offset, (file, pos) in in_binlog.items()}
-    places |= {201: {"commit_lsn": "00000027:00000ac0:000F"}, 202: {"commit_lsn": "00000027:00000ac0:000a", "change_lsn": None}}
+    ddl = other(
+        "all", 1, '{"source":{"server":"all"},"position":{},"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[]}'
+    )
+    in_binlog = {
+        3: ("b.1000000", 4),
+        9: ("b.999999", 1000),
+        10: ("b.999999", 999),
+        19: ("b.000001", 5),
+        100: ("b.000001", 5),
+    }
+    places: dict[int, dict[str, object]] = {
+        offset: {"file": file, "pos": pos} for offset, (file, pos) in in_binlog.items()
+    }
+    places |= {
+        201: {"commit_lsn": "00000027:00000ac0:000F"},
+        202: {"commit_lsn": "00000027:00000ac0:000a", "change_lsn": None},
+    }
     places |= {203: {"commit_lsn": "1000"}, 204: {"commit_lsn": "999"}, 205: {"scn": "1000"}, 206: {"scn": "999"}}
     places |= {207: {"commit_ts": 1000}, 208: {"commit_ts": 999}}
     in_log = [
@@ -715,11 +812,16 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
         2,
         '{"source":{"connector":"sqlserver"},"ts_ms":1,"ddl":null,"tableChanges":[{"type":"ALTER","id":"\\"d\\".\\"s\\".\\"t\\""}]}',
     )
-    notification = other("notes", 1, '{"id":"a","aggregate_type":"Initial Snapshot","type":"STARTED","additional_data":{}}')
+    notification = other(
+        "notes", 1, '{"id":"a","aggregate_type":"Initial Snapshot","type":"STARTED","additional_data":{}}'
+    )
     nothing = other("all.unknown", 1, '{"hello":1}')
-    message = other("all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}')
+    message = other(
+        "all.message", 1, '{"op":"m","source":{"connector":"postgresql"},"message":{"prefix":"p","content":"eA=="}}'
+    )
     lakehouse.run(
-        "all", [created(10, id=1, note="a"), heartbeat, resolved, ddl, no_statement, *in_log, notification, nothing, message]
+        "all",
+        [created(10, id=1, note="a"), heartbeat, resolved, ddl, no_statement, *in_log, notification, nothing, message],
     )
     lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
 
@@ -743,7 +845,9 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
 
 
 def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse) -> None:
-    """What a log has not read yet is read and counted later, and not skipped; a table without new records holds nothing up."""
+    """What a log has not read yet is read and counted later, and not skipped; a table without new records holds nothing
+    up.
+    """
     counts = ["waiting__event_counts", "waiting__rejected_events"]
     counted = "select source_table, sum(events) from monitoring.waiting__event_counts group by 1 order by 1"
     lakehouse.run("waiting", [created(10, id=1), of_table(created(11, id=1), "lines")])
@@ -755,12 +859,16 @@ def test_counts_wait_for_change_logs_that_a_run_leaves_out(lakehouse: Lakehouse)
 
     lakehouse.land("waiting", [created(30, id=3), of_table(created(31, id=2), "lines")])
     assert lakehouse.dbt("run", "--select", "stg_waiting__lines").success
-    lakehouse.run("waiting", [of_table(created(41, id=3), "lines")])  # the log of orders has read less than the one that asks first
+    lakehouse.run(
+        "waiting", [of_table(created(41, id=3), "lines")]
+    )  # the log of orders has read less than the one that asks first
     assert lakehouse.sql(counted) == [("public.lines", 3), ("public.orders", 3)]
 
 
 def test_a_row_that_comes_and_moves_on_at_one_place_of_the_log_is_gone(lakehouse: Lakehouse) -> None:
-    """The order of the topic decides between its insert and the delete under its old key, also where they land one by one."""
+    """The order of the topic decides between its insert and the delete under its old key, also where they land one by
+    one.
+    """
     headers = {"d": [{"key": "__debezium.newkey", "value": "{}"}], "c": [{"key": "__debezium.oldkey", "value": "{}"}]}
     inserted = event("c", 10, {"id": 5, "note": "a"}, offset=1)
     left = {**event("d", 10, None, {"id": 5}, offset=2), "headers": headers["d"]}

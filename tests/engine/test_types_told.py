@@ -28,16 +28,23 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
     # A batch may have events of both kinds, in any order of its partitions.
     lakehouse.land("rescaled", [priced(22, 3, 1234), priced(23, 2, 700)])
     for _ in range(2):
-        with pytest.raises(LakehouseError, match=r"column price is declared Decimal\(10,2\), and new events have Decimal\(10,3\)"):
+        with pytest.raises(
+            LakehouseError, match=r"column price is declared Decimal\(10,2\), and new events have Decimal\(10,3\)"
+        ):
             lakehouse.scaffold("rescaled")
-    assert lakehouse.sql("select id, cast(price as string) from rescaled.orders order by id") == [(1, "12.34"), (2, "5.00")]
+    assert lakehouse.sql("select id, cast(price as string) from rescaled.orders order by id") == [
+        (1, "12.34"),
+        (2, "5.00"),
+    ]
 
     lakehouse.land("rescaled", [priced(30 + id, 3, 1234 * id, "true") for id in (1, 2, 3)])
     declare(lakehouse, "rescaled", {"price": "Decimal(10,3)"})
     with pytest.raises(LakehouseError, match=r"is declared Decimal\(10,3\), and new events have Decimal\(10,2\)"):
         lakehouse.scaffold("rescaled")
     properties = lakehouse.project / "models" / "silver" / "rescaled" / "rescaled__orders.yml"
-    text = properties.read_text().replace("        keys:\n", "        misread: {'price': ['Decimal(10,2)']}\n        keys:\n", 1)
+    text = properties.read_text().replace(
+        "        keys:\n", "        misread: {'price': ['Decimal(10,2)']}\n        keys:\n", 1
+    )
     properties.write_text(text)
     for late in ([], [priced(14, 2, 1)]):
         lakehouse.run("rescaled", late)
@@ -58,9 +65,15 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
         scale = length if scale is None else scale
         columns = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": length}]
         columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": scale})
-        change = {"type": "CREATE", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
+        change = {
+            "type": "CREATE",
+            "id": '"public"."orders"',
+            "table": {"primaryKeyColumnNames": ["id"], "columns": columns},
+        }
         ddl = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
-        row = of_mysql(event("c", 10 + at, {"id": at, "at": SECOND * (1000 if length <= 3 else 10**6), "price": unscaled(1234)}))
+        row = of_mysql(
+            event("c", 10 + at, {"id": at, "at": SECOND * (1000 if length <= 3 else 10**6), "price": unscaled(1234)})
+        )
         return [{"topic": "shop", "offset": at, "value": json.dumps(ddl)}, row]
 
     lakehouse.land("widened_at_once", [priced(11, 2, 1234, at="Timestamp"), priced(12, 2, 10**8)])
@@ -87,7 +100,11 @@ def test_a_column_that_is_written_in_another_way_is_refused_until_it_is_declared
         lakehouse.scaffold("altered_amid")
     for system, (ddl, row), reason in (
         ("altered_later", altered(9, 6), "at is declared Timestamp, and new events have MicroTimestamp"),
-        ("altered_price", altered(9, 3, scale=6), r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)"),
+        (
+            "altered_price",
+            altered(9, 3, scale=6),
+            r"price is declared Decimal\(10,3\), and new events have Decimal\(10,6\)",
+        ),
     ):
         for landing in (ddl, row):  # whose rows come with a later run
             lakehouse.land(system, [landing])
@@ -102,7 +119,11 @@ def test_ddl_records_that_landed_before_a_row_give_its_types(lakehouse: Lakehous
     from scripts.scaffold import scaffold
 
     def ddl(at: int, *columns: dict[str, Any]) -> dict[str, Any]:
-        change = {"type": "ALTER", "id": '"public"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
+        change = {
+            "type": "ALTER",
+            "id": '"public"."orders"',
+            "table": {"primaryKeyColumnNames": ["id"], "columns": columns},
+        }
         value = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
         return {"topic": "shop", "offset": at, "value": json.dumps(value)}
 
@@ -134,7 +155,9 @@ def test_a_new_column_of_two_types_is_refused_until_one_is_declared(lakehouse: L
     lakehouse.run("new_rescaled", [event("c", 11, {"id": 1})])
     landed = [priced(22, 2, 1234), priced(23, 4, 12345)]
     lakehouse.land("new_rescaled", landed)
-    with pytest.raises(LakehouseError, match=r"price is new and would be Decimal\(10,2\), and new events have Decimal\(10,4\)"):
+    with pytest.raises(
+        LakehouseError, match=r"price is new and would be Decimal\(10,2\), and new events have Decimal\(10,4\)"
+    ):
         lakehouse.scaffold("new_rescaled")
 
     name = "new_rescaled__orders"

@@ -37,7 +37,12 @@ def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
 def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
     """Also what it links to, each once; what a program is still writing, in a folder of its own, is left out."""
     events, other = tmp_path / "events", tmp_path / "other"
-    for path in (events / "a.jsonl", events / "deep" / "b.jsonl", other / "c.jsonl", events / "_temporary" / "0" / "part.json"):
+    for path in (
+        events / "a.jsonl",
+        events / "deep" / "b.jsonl",
+        other / "c.jsonl",
+        events / "_temporary" / "0" / "part.json",
+    ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     (events / "link").symlink_to(other)
@@ -45,7 +50,9 @@ def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
     (events / ".link").symlink_to(tmp_path / "nowhere")
     said: list[str] = []
     found = [path.name for path in loader.event_files(str(events), said.append)]
-    assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [True]
+    assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [
+        True
+    ]
     (events / "d.jsonl").symlink_to(tmp_path / "nowhere")
     with pytest.raises(LakehouseError, match=r"d\.jsonl: the link leads nowhere"):
         loader.event_files(str(events))
@@ -54,14 +61,18 @@ def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
 def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / ".hidden").touch()
-    with pytest.raises(LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"):
+    with pytest.raises(
+        LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"
+    ):
         loader.event_files(str(tmp_path / "folder"))
     for missing in ("missing.jsonl", "*.jsonl", "folder/**/*.jsonl"):
         with pytest.raises(LakehouseError, match="there is no such file, folder or match"):
             loader.event_files(str(tmp_path / missing))
 
 
-def test_a_jar_that_is_not_the_locked_one_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jar_that_is_not_the_locked_one_is_refused(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from scripts import setup
 
     jars = list(setup.locked_jars())
@@ -86,11 +97,23 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(project: Path, tmp_path: Pa
 
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text("# comment\n! another\n\na=b\n c.d : e=f \nlong = one \\\n   two\nx\\=y=\\u00e9\\\\\nempty=\nsp ace\n")
-    assert read_properties(str(file)) == {"a": "b", "c.d": "e=f", "long": "one two", "x=y": "é\\", "empty": "", "sp": "ace"}
+    file.write_text(
+        "# comment\n! another\n\na=b\n c.d : e=f \nlong = one \\\n   two\nx\\=y=\\u00e9\\\\\nempty=\nsp ace\n"
+    )
+    assert read_properties(str(file)) == {
+        "a": "b",
+        "c.d": "e=f",
+        "long": "one two",
+        "x=y": "é\\",
+        "empty": "",
+        "sp": "ace",
+    }
     assert read_properties("") == {}
 
-    for content, problem in ((b"fine=1\ncanary", "line 2 is not of the form name=value"), (b"\xff=1", "no text in UTF-8")):
+    for content, problem in (
+        (b"fine=1\ncanary", "line 2 is not of the form name=value"),
+        (b"\xff=1", "no text in UTF-8"),
+    ):
         file.write_bytes(content)
         with pytest.raises(LakehouseError, match=problem) as error:
             read_properties(str(file))
@@ -113,7 +136,9 @@ def test_a_broken_local_cache_of_jars_is_named(project: Path, tmp_path: Path, mo
 
     broken = tmp_path / ".m2" / "repository" / "org" / "apache" / "commons" / "commons-pool2" / "2.12.1"
     broken.mkdir(parents=True)
-    with pytest.raises(LakehouseError, match=re.escape(f"what it has of them may be broken: empty {broken}, and run again.")):
+    with pytest.raises(
+        LakehouseError, match=re.escape(f"what it has of them may be broken: empty {broken}, and run again.")
+    ):
         setup.resolve(tmp_path / "jars", "kafka.lock")
 
 
@@ -127,6 +152,7 @@ def test_what_landed_and_gave_no_table_is_an_error_with_its_reasons(project: Pat
 
     told = _without_tables(spark([(None, 3), ("invalid_json", 1200)]), "no_tables")
     assert told.startswith(
-        "SYSTEM=no_tables: what has landed gave no table: 3 that are no event of a table, 1,200 rejected (invalid_json)."
+        "SYSTEM=no_tables: what has landed gave no table: 3 that are no event of a table, 1,200 rejected"
+        " (invalid_json)."
     )
     assert _without_tables(spark([]), "no_tables") == ""

@@ -15,13 +15,17 @@ def test_each_folder_of_events_is_a_system(project: Path, tmp_path: Path) -> Non
     assert event_folders(events) == {}
     events.mkdir()
     (events / "README.md").touch()
-    with pytest.raises(LakehouseError, match=r"events holds no events. Put some of each system into .*/events/<system>/\."):
+    with pytest.raises(
+        LakehouseError, match=r"events holds no events. Put some of each system into .*/events/<system>/\."
+    ):
         event_folders(events)
     for name in ("shop", "crm", ".hidden"):
         (events / name).mkdir()
     assert event_folders(events) == {"crm": events / "crm", "shop": events / "shop"}
     (events / "orders.jsonl").touch()
-    with pytest.raises(LakehouseError, match=r"events/orders.jsonl is of no system. Move it into .*/events/<system>/\."):
+    with pytest.raises(
+        LakehouseError, match=r"events/orders.jsonl is of no system. Move it into .*/events/<system>/\."
+    ):
         event_folders(events)
 
 
@@ -63,7 +67,10 @@ def test_a_check_reports_what_fails_and_which_models_the_events_would_change(
         status = check.main()
         return status, capsys.readouterr().err
 
-    changed = "Error: models/silver.sql is not what make run writes for these events, and was written. Look at it, and commit it\n"
+    changed = (
+        "Error: models/silver.sql is not what make run writes for these events, and was written. Look at it, and commit"
+        " it\n"
+    )
     assert told() == (1, changed)
     parse, seed, test = (
         ("parse", "--no-partial-parse", *check.WARNINGS_FAIL),

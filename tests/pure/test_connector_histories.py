@@ -42,8 +42,11 @@ FORKS = {
     "yugabytedb": f"{COMMON} sequence schema table txId lsn commit_time record_time tablet_id partition_id origin_id",
     "opengauss": f"{COMMON} sequence schema table txId lsn xmin",
     "src_ibmi": f"{COMMON} sequence ts_us ts_ns receiver receiver_library",
-    "cockroachdb": "after key source op ts_ns changefeed_sink cluster_id cluster_name database_name db_version job_id node_id "
-    "node_name origin primary_keys schema_name source_node_locality table_name crdb_internal_table_id ts_hlc mvcc_timestamp",
+    "cockroachdb": (
+        "after key source op ts_ns changefeed_sink cluster_id cluster_name database_name db_version job_id node_id"
+        " node_name origin primary_keys schema_name source_node_locality table_name crdb_internal_table_id ts_hlc"
+        " mvcc_timestamp"
+    ),
 }
 
 
@@ -76,9 +79,13 @@ def test_histories_have_every_member_that_the_documentation_shows() -> None:
                 compared.add(sample["connector"])
     assert len(compared) == 6
 
-    of_its_time = [json.loads(line) for line in (corpus("vendor_tencent_postgresql") / "events.jsonl").open(encoding="utf-8")]
+    of_its_time = [
+        json.loads(line) for line in (corpus("vendor_tencent_postgresql") / "events.jsonl").open(encoding="utf-8")
+    ]
     rows = [value for one in of_its_time if (value := json.loads(one["value"])["payload"])["op"] in ("c", "u", "d")]
-    assert all({*value, *value["source"]} <= made["postgresql"] for value in rows)  # openGauss writes what Debezium 1.9 did
+    assert all(
+        {*value, *value["source"]} <= made["postgresql"] for value in rows
+    )  # openGauss writes what Debezium 1.9 did
     for name, members in FORKS.items():
         values = [(record["key"], json.loads(record["value"] or "{}")) for record in EXPECTED[name][0].records]
         key, update = next((key, value) for key, value in values if value.get("payload", {}).get("op") == "u")
@@ -95,7 +102,9 @@ def test_cells_of_the_table_of_connectors_lead_to_tests_with_such_events_of_the_
         "shuf": shown_by(of_histories),
         "shared": shown_by([record for name, also in SHARED.items() for record in shared_history(name, also).records]),
         **{
-            label: shown_by([json.loads(line) for name in names for line in (EVENTS / f"{name}.jsonl").open(encoding="utf-8")])
+            label: shown_by(
+                [json.loads(line) for name in names for line in (EVENTS / f"{name}.jsonl").open(encoding="utf-8")]
+            )
             for label, names in (("ex", EXAMPLES), ("cap", ("shop", "billing")), ("shufcap", ("shop", "billing")))
         },
     }
@@ -120,6 +129,10 @@ def test_cells_of_the_table_of_connectors_lead_to_tests_with_such_events_of_the_
 
 def test_the_captures_hold_what_the_stories_say() -> None:
     for system in ("shop", "billing"):
-        ops = {json.loads(r["value"]).get("payload", json.loads(r["value"])).get("op") for r in records(system) if r["value"]}
+        ops = {
+            json.loads(r["value"]).get("payload", json.loads(r["value"])).get("op")
+            for r in records(system)
+            if r["value"]
+        }
         assert {"r", "c", "u", "d", "t"} <= ops
         assert Path(EVENTS / f"{system}.jsonl").stat().st_size < 1_000_000

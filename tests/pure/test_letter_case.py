@@ -33,9 +33,15 @@ def test_no_filter_of_a_macro_ignores_case(path: Path) -> None:
 
 
 def test_such_a_filter_is_found_wherever_it_stands() -> None:
-    text = """{% macro m(topics) %}{% set a = [1, 2] | max %}{{ topics | unique | list }}{{ topics | map('sort') | list }}
-        {{ topics | sort(case_sensitive=true) }} {{ topics | sort(case_sensitive=false) }}{# topics | min #}{% endmacro %}"""
-    assert [name.partition(",")[0] for name in sorted(filters_that_ignore_case(text))] == ["map('sort')", "max", "sort", "unique"]
+    text = """{% macro m(topics) %}{% set a = [1, 2] | max %}{{ topics | unique | list }}
+        {{ topics | map('sort') | list }}{{ topics | sort(case_sensitive=true) }}
+        {{ topics | sort(case_sensitive=false) }}{# topics | min #}{% endmacro %}"""
+    assert [name.partition(",")[0] for name in sorted(filters_that_ignore_case(text))] == [
+        "map('sort')",
+        "max",
+        "sort",
+        "unique",
+    ]
 
 
 def test_the_note_names_the_relation_that_a_table_gets(project: Path) -> None:
@@ -47,6 +53,12 @@ def test_the_note_names_the_relation_that_a_table_gets(project: Path) -> None:
         table = TableSeen("postgresql", ("public", name))
         known[table.identity] = Declared(_relation_name(table, known, ["orders"] * 3, done), table)
 
-    told = [f"public.{name}: another table has that name too; the relation is " for name in ("Orders", "orders", "ORDERS")]
-    assert [declared.relation for declared in known.values()] == ["public__orders", "public__orders_2", "public__orders_3"]
+    told = [
+        f"public.{name}: another table has that name too; the relation is " for name in ("Orders", "orders", "ORDERS")
+    ]
+    assert [declared.relation for declared in known.values()] == [
+        "public__orders",
+        "public__orders_2",
+        "public__orders_3",
+    ]
     assert done.notes == [f"{text}{one.relation}" for text, one in zip(told, known.values(), strict=True)]

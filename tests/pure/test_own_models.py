@@ -32,7 +32,9 @@ def manifest() -> Any:
     for path, reads in READS.items():
         if Path(path).stem != "disabled":
             one = name(Path(path).stem)
-            nodes[one] = SimpleNamespace(name=Path(path).stem, resource_type="model", original_file_path=f"models/{path}")
+            nodes[one] = SimpleNamespace(
+                name=Path(path).stem, resource_type="model", original_file_path=f"models/{path}"
+            )
             parents[one] = [name(parent) for parent in reads]
     sources = {name(one): SimpleNamespace(name=one, source_name="bronze") for one in ("shop", "crm")}
     children: dict[str, list[str]] = {one: [] for one in (*nodes, *sources)}
@@ -66,7 +68,9 @@ def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(pro
     files = own_files(models, "")
     assert {Path(path).stem for path in files} == of_shop | {"both", "constant", "disabled"}
 
-    def run(state: dict[str, Any], system: str, changed: list[str], *with_tables: str, landed: str = "", failed: str = "") -> Any:
+    def run(
+        state: dict[str, Any], system: str, changed: list[str], *with_tables: str, landed: str = "", failed: str = ""
+    ) -> Any:
         own = OwnModels(own_files(models, ""), state, {system}, {system, *with_tables})
         if changed or own.is_behind():
             own.choose(manifest(), changed, [landed] if landed else [])

@@ -13,7 +13,9 @@ from scripts.errors import LakehouseError
 
 
 def own_copy() -> Any:
-    """`scripts.spark` under another name: the module itself may be imported only when the project of other tests is there."""
+    """`scripts.spark` under another name: the module itself may be imported only when the project of other tests is
+    there.
+    """
     spec = importlib.util.spec_from_file_location("spark_of_profiles", REPOSITORY / "scripts" / "spark.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -28,7 +30,10 @@ OUTPUTS = spark.read_yaml(PROFILE)["debezium_lakehouse"]["outputs"]
 READ = re.compile(r"env_var\('(\w+)'(,?)")
 NEEDED: dict[str, dict[str, str]] = {
     "cluster": {},
-    "s3": {"LAKEHOUSE_CATALOG_URI": "jdbc:postgresql://127.0.0.1:5432/lakehouse", "LAKEHOUSE_WAREHOUSE": "s3://bucket/lakehouse"},
+    "s3": {
+        "LAKEHOUSE_CATALOG_URI": "jdbc:postgresql://127.0.0.1:5432/lakehouse",
+        "LAKEHOUSE_WAREHOUSE": "s3://bucket/lakehouse",
+    },
     "rest": {"LAKEHOUSE_CATALOG_URI": "http://127.0.0.1:8181", "LAKEHOUSE_WAREHOUSE": "s3://bucket/lakehouse"},
 }
 CATALOG = "spark.sql.catalog.lakehouse"
@@ -57,14 +62,19 @@ def test_output_needs_only_the_variables_that_its_page_asks_for(target: str, set
 
     assert all(isinstance(value, str) and "{{" not in value for value in settings(target, **needed).values())
     for name in needed:
-        with pytest.raises(LakehouseError, match=f"^the output {target} needs the environment variable {name}, which is not set"):
+        with pytest.raises(
+            LakehouseError, match=f"^the output {target} needs the environment variable {name}, which is not set"
+        ):
             settings(target, **{other: value for other, value in needed.items() if other != name})
 
 
 def test_output_that_is_not_there_is_named_with_those_that_are(settings: Settings) -> None:
     with pytest.raises(LakehouseError) as error:
         settings("nosuch")
-    told = "LAKEHOUSE_TARGET=nosuch: profiles/profiles.yml has no such output. Use one of: remote, local, cluster, s3, rest."
+    told = (
+        "LAKEHOUSE_TARGET=nosuch: profiles/profiles.yml has no such output. Use one of: remote, local, cluster, s3,"
+        " rest."
+    )
     assert str(error.value) == told
 
 
@@ -99,7 +109,10 @@ def test_sizes_and_addresses_come_from_the_environment(target: str, settings: Se
     names = ["master", "driver.host", "driver.memory", "executor.memory", "sql.shuffle.partitions"]
     assert [given[f"spark.{name}"] for name in names] == list(variables.values())
     assert given["spark.driver.bindAddress"] == "driver"
-    assert settings(target, **NEEDED[target], **variables, LAKEHOUSE_DRIVER_BIND="0.0.0.0")["spark.driver.bindAddress"] == "0.0.0.0"
+    assert (
+        settings(target, **NEEDED[target], **variables, LAKEHOUSE_DRIVER_BIND="0.0.0.0")["spark.driver.bindAddress"]
+        == "0.0.0.0"
+    )
 
 
 def test_master_is_a_cluster_or_this_process(settings: Settings) -> None:
@@ -127,7 +140,9 @@ def test_no_secret_becomes_a_setting(target: str, settings: Settings) -> None:
     given = settings(target, **NEEDED[target], **dict.fromkeys(secrets, "hidden"))
 
     assert "hidden" not in " ".join(given.values())
-    named = {name: value for name, value in given.items() if re.search("password|secret|access-key|token$|credential", name)}
+    named = {
+        name: value for name, value in given.items() if re.search("password|secret|access-key|token$|credential", name)
+    }
     assert all(value.startswith("env:") for value in named.values()), named
     read = {name for name, _ in READ.findall(PROFILE.read_text("utf-8"))}
     assert not {name for name in read if re.search("PASSWORD|SECRET|KEY|TOKEN|CREDENTIAL", name)}

@@ -40,7 +40,9 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def macros(manifest: dict[str, Any]) -> dict[str, Node]:
-    return {macro["name"]: macro for macro in manifest["macros"].values() if macro["package_name"] == "debezium_lakehouse"}
+    return {
+        macro["name"]: macro for macro in manifest["macros"].values() if macro["package_name"] == "debezium_lakehouse"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,9 @@ def test_every_public_macro_says_what_it_gives_and_what_its_arguments_are(macros
             continue
         names = re.findall(r"(\w+)(?:\s*=[^,]*)?", signature[1])
         if [argument["name"] for argument in macro["arguments"]] != names:
-            wrong.append(f"{name} takes {names}, documented are {[argument['name'] for argument in macro['arguments']]}")
+            wrong.append(
+                f"{name} takes {names}, documented are {[argument['name'] for argument in macro['arguments']]}"
+            )
         wrong += [
             f"{name}: {argument['name']} has no type or no description"
             for argument in macro["arguments"]
@@ -120,7 +124,9 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
     assert passing == {name for name, row in connectors().items() if row["passes_keys_on"] == "true"}
     with (REPOSITORY / "seeds" / "cdc_operations.csv").open(encoding="utf-8", newline="") as seed:
         operations = {row["op"]: row["name"] for row in csv.DictReader(seed)}
-    told = (REPOSITORY / "docs" / "dbt" / "columns.md").read_text(encoding="utf-8").split("{% enddocs")[0]  # the first is `_cdc_op`
+    told = (
+        (REPOSITORY / "docs" / "dbt" / "columns.md").read_text(encoding="utf-8").split("{% enddocs")[0]
+    )  # the first is `_cdc_op`
     assert dict(re.findall(r"`(\w)` (?:snapshot )?(\w+)", told)) == operations
 
 
@@ -152,11 +158,15 @@ def test_the_reasons_to_reject_are_those_that_are_documented(macros: dict[str, N
     assert sorted(documented) == sorted(set(re.findall(r"(?:then |null, |else )'(\w+)'", code)) | {"value_not_exact"})
 
 
-def test_the_types_that_are_documented_and_written_are_those_that_are_read(project: Path, macros: dict[str, Node]) -> None:
+def test_the_types_that_are_documented_and_written_are_those_that_are_read(
+    project: Path, macros: dict[str, Node]
+) -> None:
     from scripts import schema
 
     page = (REPOSITORY / "docs" / "types.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"`(\w+)", "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))))
+    documented = set(
+        re.findall(r"`(\w+)", "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
+    )
     known = re.findall(r"name (?:==|in) (\([^)]*\)|'\w+')", macros["debezium_type"]["macro_sql"])
     read = set(re.findall(r"'(\w+)'", " ".join(known)))
 
@@ -200,7 +210,9 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
             "staging": [records],
             "silver": [f"model.debezium_lakehouse.stg_{name}"],
             "live": [f"model.debezium_lakehouse.{name.removeprefix('live_')}"],
-            "history": [f"model.debezium_lakehouse.{name.replace('history_', 'stg_').replace('versions_', 'history_')}"],
+            "history": [
+                f"model.debezium_lakehouse.{name.replace('history_', 'stg_').replace('versions_', 'history_')}"
+            ],
         }
         if model["fqn"][1] in below:
             assert reads == below[model["fqn"][1]], name
@@ -216,9 +228,11 @@ def test_each_layer_reads_the_one_below(models: dict[str, Node]) -> None:
 
 
 def test_aliases_of_incremental_models_are_unique(models: dict[str, Node]) -> None:
-    """What a commit has merged is a setting of the session until then, named by the alias; threads share the session."""
+    """What a commit has merged is a setting of the session until then, named by the alias: threads share a session."""
     incremental = [model for model in models.values() if model["config"]["materialized"] == "incremental"]
-    aliases = Counter(("history_" if model["schema"] == "history" else "") + model["alias"].lower() for model in incremental)
+    aliases = Counter(
+        ("history_" if model["schema"] == "history" else "") + model["alias"].lower() for model in incremental
+    )
 
     assert set(layer(models, "silver")) <= set(aliases)
     assert [alias for alias, times in aliases.items() if times > 1] == []
@@ -255,9 +269,16 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
-        passes_keys_on = table["keys"] and connectors()[table["connector"].partition("(")[0]]["passes_keys_on"] == "true"
+        passes_keys_on = (
+            table["keys"] and connectors()[table["connector"].partition("(")[0]]["passes_keys_on"] == "true"
+        )
         if kind == "silver":
-            columns += METADATA + (["_cdc_held"] if table["keys"] else []) + patches + (["_cdc_moves"] if passes_keys_on else [])
+            columns += (
+                METADATA
+                + (["_cdc_held"] if table["keys"] else [])
+                + patches
+                + (["_cdc_moves"] if passes_keys_on else [])
+            )
         if kind == "staging":
             columns += [column for column in METADATA if column != "_cdc_is_deleted"]
             columns += [
@@ -277,7 +298,9 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         assert list(model["columns"]) == columns, name
 
 
-def test_every_table_with_a_key_has_a_live_view_and_its_tests(manifest: dict[str, Any], models: dict[str, Node]) -> None:
+def test_every_table_with_a_key_has_a_live_view_and_its_tests(
+    manifest: dict[str, Any], models: dict[str, Node]
+) -> None:
     tests: dict[str, list[str]] = {}
     for node in manifest["nodes"].values():
         if node["resource_type"] == "test":
@@ -301,10 +324,20 @@ def test_everything_locked_is_in_the_sbom_with_its_hash_and_licence() -> None:
     parts = document()["components"]
     by_name = {part["name"]: part for part in parts}
     locked = re.findall(r"^(\S+)==", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE)
-    jars = [line for lock in (REPOSITORY / "scripts").glob("*.lock") for line in lock.read_text().splitlines() if line[0] != "#"]
+    jars = [
+        line
+        for lock in (REPOSITORY / "scripts").glob("*.lock")
+        for line in lock.read_text().splitlines()
+        if line[0] != "#"
+    ]
     assert len(parts) == len(locked) + len(jars) > 50
     assert all(part["hashes"] for part in parts) and "dbt-spark" in by_name
     assert by_name["pyspark"]["licenses"] == by_name["sqlite-jdbc"]["licenses"] == [{"license": {"name": "Apache-2.0"}}]
     assert by_name["orjson"]["purl"].startswith("pkg:pypi/orjson@3.")
     unstated = [part["name"] for part in parts if "licenses" not in part]
-    assert set(unstated) <= {"exceptiongroup", "greenlet", "tomli", "tzdata"}, "packages of other Pythons and systems only"
+    assert set(unstated) <= {
+        "exceptiongroup",
+        "greenlet",
+        "tomli",
+        "tzdata",
+    }, "packages of other Pythons and systems only"

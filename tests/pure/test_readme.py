@@ -64,10 +64,14 @@ def test_make_help_lists_the_targets() -> None:
     ],
     ids=["Java of a wrong version", "no Java", "no venv module", "old Python"],
 )
-def test_make_names_in_one_line_what_is_missing_before_it_installs(tmp_path: Path, java: str, python: str, told: str) -> None:
+def test_make_names_in_one_line_what_is_missing_before_it_installs(
+    tmp_path: Path, java: str, python: str, told: str
+) -> None:
     programs = {
         "java": java,
-        "python": f'case "$2" in *{python or "nothing"}*) exit 1 ;; esac; [ "$1" = -c ] || echo installs; [ "$1" = -c ]',
+        "python": (
+            f'case "$2" in *{python or "nothing"}*) exit 1 ;; esac; [ "$1" = -c ] || echo installs; [ "$1" = -c ]'
+        ),
     }
     for name, program in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
@@ -76,7 +80,9 @@ def test_make_names_in_one_line_what_is_missing_before_it_installs(tmp_path: Pat
     command = ["make", "--silent", "setup", f"VENV={tmp_path}/venv", f"PYTHON={tmp_path}/python"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=environment)
 
-    assert done.returncode and done.stdout.startswith(f"Error: {told}") and len(done.stdout.splitlines()) == 1, done.stdout
+    assert done.returncode and done.stdout.startswith(f"Error: {told}") and len(done.stdout.splitlines()) == 1, (
+        done.stdout
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
@@ -142,7 +148,16 @@ def test_the_readme_names_every_connector() -> None:
 
 def test_the_readme_is_short_and_in_its_order() -> None:
     headings = re.findall(r"^## (.*)$", CODE.sub("", README), re.MULTILINE)
-    asked = ["Start", "You write this, you get this", "The flow", "Guarantees", "Use", "Configuration", "Limits", "Alternatives"]
+    asked = [
+        "Start",
+        "You write this, you get this",
+        "The flow",
+        "Guarantees",
+        "Use",
+        "Configuration",
+        "Limits",
+        "Alternatives",
+    ]
 
     assert len(README.splitlines()) <= 220
     assert headings == [*asked, "Licence"]
@@ -164,7 +179,9 @@ def test_the_numbers_of_the_sample_are_those_of_the_repository(project: Path) ->
     models = list((REPOSITORY / "models").rglob("*.sql"))
 
     assert f"Building {len(models)} models …" in README
-    assert len([path for path in models if path.parts[-3] == "silver"]) <= 24  # a person reads the table that ends the demo
+    assert (
+        len([path for path in models if path.parts[-3] == "silver"]) <= 24
+    )  # a person reads the table that ends the demo
     for system in DEMO:
         events = (REPOSITORY / "samples" / f"{system}.jsonl").read_bytes().count(b"\n")
         assert f"{system}: {events} new records in 1 file(s)" in README
@@ -176,8 +193,12 @@ def test_each_table_of_the_sample_is_in_the_readme_and_said_what_it_shows() -> N
     """The table that the demo prints is compared with the README's by `make test`."""
     page = (REPOSITORY / "samples" / "README.md").read_text(encoding="utf-8")
     described = re.findall(r"^\| `[^|]+` \| `([^|]+)` \|", page, re.MULTILINE)
-    live = {f"{path.parts[-2]}.{path.stem.split('__', 1)[1]}" for path in (REPOSITORY / "models" / "live").rglob("*.sql")}
-    printed = re.findall(r"^\S.*?  +(\w+\.\w+)  +\d", README.split("```\nmake run\n```")[1].split("```")[1], re.MULTILINE)
+    live = {
+        f"{path.parts[-2]}.{path.stem.split('__', 1)[1]}" for path in (REPOSITORY / "models" / "live").rglob("*.sql")
+    }
+    printed = re.findall(
+        r"^\S.*?  +(\w+\.\w+)  +\d", README.split("```\nmake run\n```")[1].split("```")[1], re.MULTILINE
+    )
 
     assert {name for name in described if not name.startswith("silver.")} == live
     assert printed == described
@@ -191,7 +212,9 @@ def test_the_samples_are_cut_from_the_events_of_the_tests() -> None:
 def test_the_settings_named_are_read() -> None:
     short = re.findall(r"^\| `([A-Z_]+)` \|", README.split("## Configuration")[1].split("\n## ")[0], re.MULTILINE)
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-    names = re.findall(r"`([A-Z_0-9]+)`", "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
+    names = re.findall(
+        r"`([A-Z_0-9]+)`", "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    )
     read = "".join(
         path.read_text(encoding="utf-8")
         for path in [REPOSITORY / "profiles" / "profiles.yml", *(REPOSITORY / "scripts").glob("*.py")]
@@ -206,7 +229,9 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
     """Reasons with their numbers, the most frequent first, and the query; names may hold anything."""
     from scripts.run import REASONS_SHOWN, _of_table, _rejects
 
-    def counted(kind: str, op: str, events: int, reason: str | None = None, newest: str | None = None) -> SimpleNamespace:
+    def counted(
+        kind: str, op: str, events: int, reason: str | None = None, newest: str | None = None
+    ) -> SimpleNamespace:
         return SimpleNamespace(kind=kind, op=op, events=events, reject_reason=reason, newest=newest)
 
     rows = [
@@ -223,7 +248,10 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
         "shop: 4 records were rejected of a'b\\c\\x1b[2J:",
         "  3 because of no_position",
         "  1 because of no_key",
-        "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table = 'a\\'b\\\\c\\U0000001b[2J'",
+        (
+            "  select reason, event_id, value from monitoring.`shop__rejected_events` where source_table ="
+            " 'a\\'b\\\\c\\U0000001b[2J'"
+        ),
     ]
     assert _rejects("shop", "orders", rows[:2]) == []
     many = [counted("rejected", "c", 1, f"reason {number}") for number in range(REASONS_SHOWN + 3)]
@@ -249,6 +277,11 @@ def test_a_run_shows_the_lag_of_what_changed_and_of_many_tables_only_some(projec
     assert _lag([old], 1000) == _lag([row("tombstone", True)], 1000) == _lag([], 1000) == "-"
 
     tables = [SimpleNamespace(table=SimpleNamespace(name=f"t{number}")) for number in range(MANY_TABLES + 1)]
-    counts = {("s", "t1"): [old, late], ("s", "t2"): [old], ("s", "t3"): [row("rejected", False)], ("other", "t4"): [late]}
+    counts = {
+        ("s", "t1"): [old, late],
+        ("s", "t2"): [old],
+        ("s", "t3"): [row("rejected", False)],
+        ("other", "t4"): [late],
+    }
     assert _shown_tables("s", tables[1:], counts) == tables[1:]  # type: ignore[arg-type]
     assert _shown_tables("s", tables, counts) == [tables[1], tables[3]]  # type: ignore[arg-type]

@@ -35,11 +35,31 @@ def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
 
 # What a schema block, a DDL record, a source or a key may be, if anything may be there
 
-NAMES = ("schema", "payload", "before", "after", "source", "fields", "field", "type", "name", "id", "table", "columns", "items")
-leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(-9, 2**70), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(NAMES)
+NAMES = (
+    "schema",
+    "payload",
+    "before",
+    "after",
+    "source",
+    "fields",
+    "field",
+    "type",
+    "name",
+    "id",
+    "table",
+    "columns",
+    "items",
 )
-anything = st.recursive(leaves, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(NAMES), some, max_size=4))
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-9, 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(NAMES),
+)
+anything = st.recursive(
+    leaves, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(NAMES), some, max_size=4)
+)
 
 
 def mostly(good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -66,8 +86,12 @@ fields = objects(
     items=anything,
 )
 schemas = objects(fields=lists(objects(field=one_of("before", "after"), fields=lists(fields))))
-ddl_columns = objects(name=one_of("id"), typeName=one_of("DECIMAL", "BIT", "DATETIME"), length=st.just(9), scale=st.just(2))
-ddl = objects(id=one_of('"d"."t"'), table=objects(columns=lists(ddl_columns), primaryKeyColumnNames=lists(one_of("id"))))
+ddl_columns = objects(
+    name=one_of("id"), typeName=one_of("DECIMAL", "BIT", "DATETIME"), length=st.just(9), scale=st.just(2)
+)
+ddl = objects(
+    id=one_of('"d"."t"'), table=objects(columns=lists(ddl_columns), primaryKeyColumnNames=lists(one_of("id")))
+)
 payloads = objects(
     op=one_of("c", "u", "d"),
     source=objects(connector=one_of("mysql", "postgresql"), db=one_of("d"), schema=one_of("d"), table=one_of("t")),
@@ -79,16 +103,26 @@ values = payloads | st.fixed_dictionaries({"schema": schemas, "payload": payload
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-@given(events=st.lists(st.tuples(values, st.none() | objects(id=leaves, payload=objects(id=leaves))), min_size=1, max_size=3))
-def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(project: Path, events: list[tuple[Any, Any]]) -> None:
+@given(
+    events=st.lists(
+        st.tuples(values, st.none() | objects(id=leaves, payload=objects(id=leaves))), min_size=1, max_size=3
+    )
+)
+def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(
+    project: Path, events: list[tuple[Any, Any]]
+) -> None:
     from scripts import scaffold, schema
 
     deep: dict[str, Any] = {"type": "array"}
     for _ in range(900):
         deep = {"type": "array", "items": deep}
-    assert schema.columns_of_schema({"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before")
+    assert schema.columns_of_schema(
+        {"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before"
+    )
     try:
-        tables = scaffold._tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set())
+        tables = scaffold._tables(
+            [("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set()
+        )
     except LakehouseError:  # of two connectors, or of one that there is not
         return
     for table in tables:
@@ -184,11 +218,25 @@ def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types
 
 
 def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records(project: Path) -> None:
-    """Unsigned numbers, and what is sent as text; a column that the DDL has otherwise stays what the schema block says."""
+    """Unsigned numbers, and what is sent as text; a column that the DDL has otherwise is what the schema block says."""
     from scripts.scaffold import _tables
 
-    told = {"huge": "BIGINT UNSIGNED", "big": "BIGINT", "price": "DECIMAL", "hash": "BLOB", "words": "VARCHAR", "at": "DATETIME"}
-    described = {"huge": "int64", "big": "int64", "price": "string", "hash": "string", "words": "string", "at": "string"}
+    told = {
+        "huge": "BIGINT UNSIGNED",
+        "big": "BIGINT",
+        "price": "DECIMAL",
+        "hash": "BLOB",
+        "words": "VARCHAR",
+        "at": "DATETIME",
+    }
+    described = {
+        "huge": "int64",
+        "big": "int64",
+        "price": "string",
+        "hash": "string",
+        "words": "string",
+        "at": "string",
+    }
     row = {"huge": -1, "big": -1, "price": "1.50", "hash": "deadbeef00112233", "words": "deadbeef", "at": "x"}
     columns = [{"name": name, "typeName": kind, "length": 8, "scale": 2} for name, kind in told.items()]
     change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": [], "columns": columns}}
@@ -230,22 +278,56 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
 
     assert wider_type("Decimal(8,2)", "Decimal(12,2)") == wider_type("Decimal(12,2)", "Decimal(8,2)") == "Decimal(12,2)"
     assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
-    misread = [("Decimal(12,4)", "Decimal(8,2)"), ("Timestamp", "MicroTimestamp"), ("Date", "MicroTimestamp"), ("double", "float")]
+    misread = [
+        ("Decimal(12,4)", "Decimal(8,2)"),
+        ("Timestamp", "MicroTimestamp"),
+        ("Date", "MicroTimestamp"),
+        ("double", "float"),
+    ]
     misread += [("string", "bytes"), ("string", "Decimal(8,0)"), ("Time", "MicroTime"), ("int64", "Timestamp")]
-    misread += [("array<Decimal(8,3)>", "array<Decimal(8,2)>"), ("int64", "double"), ("int32", "float"), ("Decimal(8,2)", "double")]
-    misread += [("int64", "uint64"), ("uint64", "Decimal(20,0)"), ("int64", "float64"), ("MicroTimestamp", "TimestampText")]
+    misread += [
+        ("array<Decimal(8,3)>", "array<Decimal(8,2)>"),
+        ("int64", "double"),
+        ("int32", "float"),
+        ("Decimal(8,2)", "double"),
+    ]
+    misread += [
+        ("int64", "uint64"),
+        ("uint64", "Decimal(20,0)"),
+        ("int64", "float64"),
+        ("MicroTimestamp", "TimestampText"),
+    ]
     misread += [("Decimal(8,2)", "DecimalText(8,2)"), ("Date", "TimestampText")]
-    exact_or_rejected = [("Decimal(12,2)", "Decimal(8,2)"), ("int64", "int32"), ("float", "double"), ("string", "int32")]
-    exact_or_rejected += [("Timestamp", "TimestampText"), ("double", "Decimal(8,2)"), ("uint64", "int64"), ("int32", "string")]
+    exact_or_rejected = [
+        ("Decimal(12,2)", "Decimal(8,2)"),
+        ("int64", "int32"),
+        ("float", "double"),
+        ("string", "int32"),
+    ]
+    exact_or_rejected += [
+        ("Timestamp", "TimestampText"),
+        ("double", "Decimal(8,2)"),
+        ("uint64", "int64"),
+        ("int32", "string"),
+    ]
     exact_or_rejected += [("Enum", "string"), ("any", "string"), ("Bits(8)", "Bits(4)"), ("Decimal(8,2)", "any")]
     exact_or_rejected += [("Timestamp", "int64"), ("Decimal(8,2)", "string")]  # what stands in the event
-    exact_or_rejected += [("int32", "double"), ("int16", "float"), ("int64", "Decimal(20,0)"), ("string", "DecimalText(8,2)")]
+    exact_or_rejected += [
+        ("int32", "double"),
+        ("int16", "float"),
+        ("int64", "Decimal(20,0)"),
+        ("string", "DecimalText(8,2)"),
+    ]
     assert [pair for pair in misread if not is_misread(*pair)] == []
     assert [pair for pair in exact_or_rejected if is_misread(*pair)] == []
 
-    declared = Declared("orders", TableSeen("oracle", ("S", "ORDERS"), columns={"id": "Decimal(8,2)", "n": "bytes"}, keys=["id"]))
+    declared = Declared(
+        "orders", TableSeen("oracle", ("S", "ORDERS"), columns={"id": "Decimal(8,2)", "n": "bytes"}, keys=["id"])
+    )
     declared.table.misread = {name: ["Decimal(8,3)", "string"] for name in ("id", "n")}
-    seen = TableSeen("oracle", ("S", "ORDERS"), kinds={"id": {"Decimal(8,2)", "Decimal(9,2)"}, "n": {"bytes", "string"}})
+    seen = TableSeen(
+        "oracle", ("S", "ORDERS"), kinds={"id": {"Decimal(8,2)", "Decimal(9,2)"}, "n": {"bytes", "string"}}
+    )
     _check_types("retyped_key", seen, declared, project / "models", {})
     seen.kinds["id"].add("Decimal(8,3)")  # rows would stay under keys that were misread
     with pytest.raises(LakehouseError, match="column id is declared .*It is part of the key"):
@@ -254,7 +336,10 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     seen.kinds.pop("id")
     for connector in ("oracle", "mysql"):  # whose hexadecimal digits are text in the schema block, as a text is
         declared.table.connector = connector
-        told = r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}.* name 'string' there"
+        told = (
+            r"column n is declared bytes, and new events have string.*misread: {'n': \['<older type>'\]}.* name"
+            r" 'string' there"
+        )
         with pytest.raises(LakehouseError, match=told):
             _check_types("retyped_key", seen, declared, project / "models", {})
         for kind in ("bytes_hex", "bytes_url"):
@@ -272,9 +357,15 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     of_cockroachdb = {"type": "float64", "name": "decimal", "parameters": {"precision": "20", "scale": "2"}}
     assert column_type(of_cockroachdb) == "Decimal(20,2)"
     assert column_type({**of_cockroachdb, "parameters": {"precision": "0", "scale": "0"}}) == "any"
-    of_geometry: dict[str, Any] = {"type": "struct", "name": "io.debezium.data.geometry.Geometry", "fields": [{"field": "wkb"}]}
+    of_geometry: dict[str, Any] = {
+        "type": "struct",
+        "name": "io.debezium.data.geometry.Geometry",
+        "fields": [{"field": "wkb"}],
+    }
     assert column_type(of_geometry) == "Geometry"
-    assert column_type({**of_geometry, "fields": [{"field": "wkb"}, {"field": "extensions"}]}) == "any"  # open and closed paths
+    assert (
+        column_type({**of_geometry, "fields": [{"field": "wkb"}, {"field": "extensions"}]}) == "any"
+    )  # open and closed paths
     of_bits = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "2147483647"}}
     assert column_type(of_bits) == "Bits(2147483647)"
 
@@ -308,7 +399,10 @@ EVENT = '{"before":null,"after":{"id":1},"source":{"connector":"postgresql"},"op
         (json.dumps(EVENT), "JSON in a JSON text"),
         (json.dumps(f'{{"schema":{{}},"payload":{EVENT}}}'), "JSON in a JSON text"),
         (base64.b64encode(EVENT.encode()).decode(), "JSON in base64"),
-        (base64.b64encode(b"\0\0\0\0\x05" + EVENT.encode()).decode(), "JSON behind the five bytes of a schema registry"),
+        (
+            base64.b64encode(b"\0\0\0\0\x05" + EVENT.encode()).decode(),
+            "JSON behind the five bytes of a schema registry",
+        ),
         ("\0\0\0\0\x05" + EVENT, "JSON behind the five bytes of a schema registry"),
         # What has no event inside may be anything.
         ("\0\0\0\0\x05\x02\x06abc", None),

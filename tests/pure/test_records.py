@@ -346,7 +346,12 @@ def test_binary_bytes_before_and_among_lines_are_rejected_lines(file: Path) -> N
 
 # Values in a row
 
-ITEMS = ['{"topic":"t","offset":1,"value":{"a" : 1.10}}', '{"op":"c","text":"}{][,\\" \\\\"}', '{"a":{"b":[[],{}]}}', '{"é":[1,2]}']
+ITEMS = [
+    '{"topic":"t","offset":1,"value":{"a" : 1.10}}',
+    '{"op":"c","text":"}{][,\\" \\\\"}',
+    '{"a":{"b":[[],{}]}}',
+    '{"é":[1,2]}',
+]
 PRETTY = [json.dumps(json.loads(item), indent=2, ensure_ascii=False) for item in ITEMS]
 IN_A_ROW = {
     "array": f"[{', '.join(ITEMS)}]",
@@ -391,7 +396,11 @@ def test_values_in_a_row_are_records_byte_for_byte_wherever_a_growing_file_is_cu
 
 def test_values_longer_than_what_is_read_at_once(file: Path) -> None:
     text = random.Random(1).randbytes(3 << 20).hex()
-    for content in (f'[{{"a":"{text}"}},{{"a":"x"}}]', f'{{"a":"{text}"}}{{"a":"x"}}', f'{{\n"a":"{text}"}}\n{{\n"a":"x"}}'):
+    for content in (
+        f'[{{"a":"{text}"}},{{"a":"x"}}]',
+        f'{{"a":"{text}"}}{{"a":"x"}}',
+        f'{{\n"a":"{text}"}}\n{{\n"a":"x"}}',
+    ):
         for packed in (content.encode(), gzip.compress(content.encode(), 1)):
             assert [json.loads(record.value or "")["a"] for record in read(file, packed)] == [text, "x"]
 
@@ -423,7 +432,9 @@ def test_values_longer_than_what_is_read_at_once(file: Path) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_value_in_a_row_is_rejected_and_lines_stay_lines(file: Path, content: str, expected: list[str | None]) -> None:
+def test_what_is_no_value_in_a_row_is_rejected_and_lines_stay_lines(
+    file: Path, content: str, expected: list[str | None]
+) -> None:
     assert [record.error for record in read(file, content)] == expected
 
 
@@ -452,7 +463,9 @@ def test_value_of_30_mb_is_read_in_a_moment(file: Path) -> None:
 
 # Compressed files
 
-LINES = [b'{"topic":"t","offset":%d,"value":"%s"}\n' % (n, random.Random(n).randbytes(9).hex().encode()) for n in range(40)]
+LINES = [
+    b'{"topic":"t","offset":%d,"value":"%s"}\n' % (n, random.Random(n).randbytes(9).hex().encode()) for n in range(40)
+]
 FORMS = {
     "gzip": gzip.compress(b"".join(LINES)),
     "two gzip members": gzip.compress(b"".join(LINES[:11])) + gzip.compress(b"".join(LINES[11:])),
@@ -565,7 +578,9 @@ def json_objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def json_arrays(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.tuples(spaces, st.lists(values, max_size=3)).map(lambda found: f"[{found[0]}{','.join(found[1])}{found[0]}]")
+    return st.tuples(spaces, st.lists(values, max_size=3)).map(
+        lambda found: f"[{found[0]}{','.join(found[1])}{found[0]}]"
+    )
 
 
 json_texts = st.recursive(scalars, lambda values: json_objects(values) | json_arrays(values), max_leaves=6)

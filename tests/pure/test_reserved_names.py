@@ -11,7 +11,12 @@ import jinja2.runtime
 import pytest
 from conftest import REPOSITORY
 
-TABLE: dict[str, Any] = {"events": "bronze.s", "topics": ["s.public.t"], "connector": "postgresql", "table": ["public", "t"]}
+TABLE: dict[str, Any] = {
+    "events": "bronze.s",
+    "topics": ["s.public.t"],
+    "connector": "postgresql",
+    "table": ["public", "t"],
+}
 
 
 class _Returned(Exception):
@@ -20,7 +25,9 @@ class _Returned(Exception):
 
 @pytest.fixture(scope="module")
 def changes() -> Iterator[Callable[..., str]]:
-    """`debezium_changes` in plain Jinja: it is a function of its arguments, but for the little of dbt that is given here."""
+    """`debezium_changes` in plain Jinja: it is a function of its arguments, but for the little of dbt that is given
+    here.
+    """
     invoke = jinja2.runtime.Macro._invoke
 
     def invoked(macro: Any, arguments: Any, autoescape: Any) -> Any:
@@ -51,7 +58,9 @@ def changes() -> Iterator[Callable[..., str]]:
         yield lambda **arguments: str(module.debezium_changes(**TABLE | arguments))
 
 
-def seen(columns: dict[str, str], keys: list[str], renamed: dict[str, str] | None = None, connector: str = "postgresql") -> Any:
+def seen(
+    columns: dict[str, str], keys: list[str], renamed: dict[str, str] | None = None, connector: str = "postgresql"
+) -> Any:
     from scripts.schema import TableSeen
 
     return TableSeen(connector, ("public", "t"), {"s.public.t"}, columns, keys, [keys], renamed=renamed or {})
@@ -103,7 +112,9 @@ def test_models_have_the_new_names_and_say_which_they_are_in_the_events(project:
 
     staging = files["staging/s/stg_s__t.sql"]
     assert "    keys = ['_file_source'],\n" in staging and "        '_deleted_source': 'boolean',\n" in staging
-    assert "    renamed = {\n        '_file_source': '_file',\n        '_deleted_source': '_deleted',\n    },\n" in staging
+    assert (
+        "    renamed = {\n        '_file_source': '_file',\n        '_deleted_source': '_deleted',\n    },\n" in staging
+    )
     assert not re.search(r"\b_(file|deleted)\b", files["silver/s/s__t.sql"] + files["live/s/live_s__t.sql"])
     (declared,) = declared_tables("s", tmp_path).values()
     assert (declared.table.columns, declared.table.keys) == (table.columns, ["_file"])

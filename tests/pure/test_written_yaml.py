@@ -37,7 +37,9 @@ def declared(columns: dict[str, str], keys: list[str], topics: tuple[str, ...] =
     from scripts.scaffold import Declared
     from scripts.schema import TableSeen
 
-    table = TableSeen("postgresql", ("public", "t"), set(topics), dict(columns), list(keys), [list(keys)] if keys else [])
+    table = TableSeen(
+        "postgresql", ("public", "t"), set(topics), dict(columns), list(keys), [list(keys)] if keys else []
+    )
     return Declared("t", table, **further)
 
 
@@ -48,7 +50,9 @@ def text_of(table: Any) -> str:
 
 
 def run(folder: Path, text: str, table: Any, added: dict[str, str] | None = None) -> str:
-    """The text of the file after a run that generates the models of a table, or adds columns to the one that is declared."""
+    """The text of the file after a run that generates the models of a table, or adds columns to the one that is
+    declared.
+    """
     from scripts.scaffold import Scaffolded, _write, declared_tables
 
     path = folder / PATH
@@ -100,17 +104,24 @@ def test_what_nobody_edited_is_written_as_it_is_generated(before: str, after: An
     assert run(tmp_path, before, after) == text_of(after)
 
 
-def test_a_description_and_a_test_of_a_live_column_survive_a_new_column(before: str, after: Any, tmp_path: Path) -> None:
+def test_a_description_and_a_test_of_a_live_column_survive_a_new_column(
+    before: str, after: Any, tmp_path: Path
+) -> None:
     head, live = before.split(LIVE)
     column = "  - name: name\n    description: '`string` in the events.'\n    quote: true\n"
-    mine = "  # for sales\n  - name: name\n    description: How we call them  # not the legal name\n    data_tests: [not_null]\n"
+    mine = (
+        "  # for sales\n  - name: name\n    description: How we call them  # not the legal name\n    data_tests:"
+        " [not_null]\n"
+    )
     text = run(tmp_path, head + LIVE + edited(live, (column, mine)), after)
 
     assert mine in text
     added = "  - name: note\n    description: '`string` in the events.'\n    quote: true\n"
     assert text.count(added) == 3 and text.endswith(mine + added)
     generated = ("          note: string\n", "        - s.t2\n")
-    assert edited(text.replace(added, ""), *((line, "") for line in generated)) == head + LIVE + edited(live, (column, mine))
+    assert edited(text.replace(added, ""), *((line, "") for line in generated)) == head + LIVE + edited(
+        live, (column, mine)
+    )
 
 
 EDITS: dict[str, Callable[[str], str]] = {
@@ -127,7 +138,9 @@ EDITS: dict[str, Callable[[str], str]] = {
     "no generated test": lambda text: re.sub(r"(?s)  - unique_key:.*?(?=  - newest)", "", text),
     "tests as they were called": lambda text: text.replace("data_tests:", "tests:"),
     "no description": lambda text: re.sub(r"(?m)^    description: '`string`.*\n", "", text),
-    "no column": lambda text: text.replace("  - name: name\n    description: '`string` in the events.'\n    quote: true\n", ""),
+    "no column": lambda text: text.replace(
+        "  - name: name\n    description: '`string` in the events.'\n    quote: true\n", ""
+    ),
     "no columns": lambda text: text.split(LIVE)[0] + LIVE + "  description: mine\n",
     "no columns of a list that is there": lambda text: text.split(LIVE)[0] + LIVE + "  columns: []\n",
     "no live model": lambda text: text.split(LIVE)[0],
@@ -145,7 +158,9 @@ EDITS: dict[str, Callable[[str], str]] = {
         text, (LIVE, f"{LIVE}  config: *c\n"), ("- name: s__t\n", "- name: s__t\n  config: &c {tags: [gold]}\n")
     ),
     "columns that are an anchor": lambda text: (
-        text.split(LIVE)[0].replace("- name: s__t\n  columns:", "- name: s__t\n  columns: &c") + LIVE + "  columns: *c\n"
+        text.split(LIVE)[0].replace("- name: s__t\n  columns:", "- name: s__t\n  columns: &c")
+        + LIVE
+        + "  columns: *c\n"
     ),
     "the declaration at another model": lambda text: moved(text),
     "other topics first": lambda text: edited(text, ("        topics:\n", "        topics: # mine\n")),
@@ -167,7 +182,9 @@ def moved(text: str) -> str:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
-def test_an_edit_survives_a_new_column_and_a_new_topic(edit: Callable[[str], str], before: str, after: Any, tmp_path: Path) -> None:
+def test_an_edit_survives_a_new_column_and_a_new_topic(
+    edit: Callable[[str], str], before: str, after: Any, tmp_path: Path
+) -> None:
     text = edit(before)
     check(text, run(tmp_path, text, after), ["note"])
 
@@ -201,7 +218,9 @@ def check(old: str, new: str, added: list[str]) -> None:
 def edits(draw: st.DrawFn) -> Callable[[dict[str, Any]], str]:
     """Any changes of the content of the file, written in any way that dbt reads."""
     numbers = draw(
-        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99), st.integers(0, 99), st.sampled_from(WORDS)), max_size=8)
+        st.lists(
+            st.tuples(st.integers(0, 9), st.integers(0, 99), st.integers(0, 99), st.sampled_from(WORDS)), max_size=8
+        )
     )
     style: Any = draw(
         st.fixed_dictionaries(
@@ -217,13 +236,20 @@ def edits(draw: st.DrawFn) -> Callable[[dict[str, Any]], str]:
         )
     )
     dumper = draw(st.sampled_from([yaml.SafeDumper, Indented]))
-    comments = draw(st.lists(st.tuples(st.integers(0, 200), st.sampled_from(["# é: {", "", "    # - x", "#"])), max_size=6))
+    comments = draw(
+        st.lists(st.tuples(st.integers(0, 200), st.sampled_from(["# é: {", "", "    # - x", "#"])), max_size=6)
+    )
 
     def write(content: dict[str, Any]) -> str:
         for kind, one, other, word in numbers:
             change(content, kind, one, other, word)
         text: str = yaml.dump(content, Dumper=dumper, **style)
-        if style["default_flow_style"] is False and not style["default_style"] and style["width"] == 10**6 and "\n\n" not in text:
+        if (
+            style["default_flow_style"] is False
+            and not style["default_style"]
+            and style["width"] == 10**6
+            and "\n\n" not in text
+        ):
             lines = text.split("\n")
             for at, comment in comments:
                 lines.insert(at % len(lines), comment)
@@ -261,7 +287,11 @@ def change(content: dict[str, Any], kind: int, one: int, other: int, word: str) 
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(write=edits(), added=st.lists(st.sampled_from(sorted(ADDED)), min_size=1, max_size=3, unique=True), is_keyed=st.booleans())
+@given(
+    write=edits(),
+    added=st.lists(st.sampled_from(sorted(ADDED)), min_size=1, max_size=3, unique=True),
+    is_keyed=st.booleans(),
+)
 def test_any_edit_survives_a_run_with_new_columns(
     project: Path, tmp_path_factory: pytest.TempPathFactory, write: Any, added: list[str], is_keyed: bool
 ) -> None:
@@ -276,11 +306,16 @@ def test_any_edit_survives_a_run_with_new_columns(
 
 
 def test_a_key_that_a_table_gets_is_in_its_tests_and_what_was_edited_stays(project: Path, tmp_path: Path) -> None:
-    log, table = (declared({"id": "int32", "v": "string"}, keys, epochs=[{"topic": "s.t", "epoch": 1}]) for keys in ([], ["id"]))
+    log, table = (
+        declared({"id": "int32", "v": "string"}, keys, epochs=[{"topic": "s.t", "epoch": 1}]) for keys in ([], ["id"])
+    )
     text = run(tmp_path, edited(text_of(log), ("- name: s__t\n", "- name: s__t  # ours\n")), table)
     assert text.count("# ours") == 1 and models(text) == models(text_of(table))
 
-    wider, sharded = declared({"shard": "shard", "id": "int32", "v": "string"}, ["shard", "id"]), "# ours\n" + text_of(table)
+    wider, sharded = (
+        declared({"shard": "shard", "id": "int32", "v": "string"}, ["shard", "id"]),
+        "# ours\n" + text_of(table),
+    )
     text = run(tmp_path, sharded, wider)
     assert text.startswith("# ours\n") and models(text) == models(text_of(wider))
     assert "epochs" not in text, "what is not generated any more is gone"
@@ -293,7 +328,9 @@ def test_what_a_person_says_of_the_arguments_of_a_test_stays(before: str, projec
     assert (tests["unique_key"]["columns"], tests["newest_change_wins"]["keys"]) == (["id", "name"], ["name"])
 
 
-def test_a_declaration_that_was_taken_out_is_put_back_beside_what_stands_there(before: str, after: Any, tmp_path: Path) -> None:
+def test_a_declaration_that_was_taken_out_is_put_back_beside_what_stands_there(
+    before: str, after: Any, tmp_path: Path
+) -> None:
     mine = re.sub(r"(?s)  config:\n.*?(?=  columns:)", "", before.replace("quote: true", "quote: true  # ours", 1))
     text = run(tmp_path, mine, after)
     assert "# ours" in text and models(text)["stg_s__t"]["config"] == models(text_of(after))["stg_s__t"]["config"]
@@ -333,7 +370,10 @@ def test_topics_of_an_edited_staging_model_are_taken_into_edited_yaml(before: st
         ("models: [", "it is no YAML"),
         ("models:\n\t- a", "it is no YAML"),
         ("- a\n", "its meta.debezium is not of the form"),
-        ("models:\n- name: s__t\n  config: {meta: {debezium: {connector: mysql}}}\n", "its meta.debezium is not of the form"),
+        (
+            "models:\n- name: s__t\n  config: {meta: {debezium: {connector: mysql}}}\n",
+            "its meta.debezium is not of the form",
+        ),
         ("models:\n- name: s__t\n  config: [a]\n", "its meta.debezium is not of the form"),
     ],
 )
@@ -346,11 +386,15 @@ def test_what_is_no_declaration_is_an_error_that_names_the_file(
         run(tmp_path, mine, after)
 
 
-def test_yaml_in_which_nothing_has_a_place_is_an_error_that_names_the_file(before: str, after: Any, tmp_path: Path) -> None:
+def test_yaml_in_which_nothing_has_a_place_is_an_error_that_names_the_file(
+    before: str, after: Any, tmp_path: Path
+) -> None:
     from scripts.errors import LakehouseError
 
     mine = before.replace("        connector: postgresql\n", "        ? connector\n        : postgresql\n")
-    mine = re.sub(r"(?m)^        columns:\n(          .*\n)+", "        columns:\n          ? id\n          : int32\n", mine)
+    mine = re.sub(
+        r"(?m)^        columns:\n(          .*\n)+", "        columns:\n          ? id\n          : int32\n", mine
+    )
     with pytest.raises(LakehouseError, match=re.escape(PATH)):
         run(tmp_path, mine, after)
     assert (tmp_path / PATH).read_text() == mine
@@ -360,7 +404,11 @@ def test_yaml_of_a_system_as_a_whole_stays_as_somebody_edited_it(project: Path, 
     from scripts.scaffold import Scaffolded, _write_system
 
     table = declared({"id": "int32"}, ["id"], routed=True)
-    paths = [tmp_path / "bronze/s.yml", tmp_path / "monitoring/s/s__monitoring.yml", tmp_path / "staging/s/s__events.yml"]
+    paths = [
+        tmp_path / "bronze/s.yml",
+        tmp_path / "monitoring/s/s__monitoring.yml",
+        tmp_path / "staging/s/s__events.yml",
+    ]
     _write_system("s", {("t",): table}, tmp_path, Scaffolded())
     for path in paths:
         path.write_text(f"# ours\n{path.read_text()}")
@@ -383,7 +431,7 @@ def test_the_samples_have_the_yaml_that_is_generated_now(project: Path, tmp_path
         known = declared_tables(system, samples)
         _write_system(system, known, tmp_path, Scaffolded())
         for table in known.values():
-            (name, text) = next((name, text) for name, text in render(system, table).items() if name.endswith(".yml"))
+            name, text = next((name, text) for name, text in render(system, table).items() if name.endswith(".yml"))
             assert (samples / name).read_text(encoding="utf-8") == text
     for path in tmp_path.rglob("*.yml"):
         assert path.read_text(encoding="utf-8") == (samples / path.relative_to(tmp_path)).read_text(encoding="utf-8")

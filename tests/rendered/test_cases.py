@@ -26,7 +26,9 @@ def test_case(workbench: Any, name: str) -> None:
 
 def check(workbench: Any, case: dict[str, Any]) -> None:
     """Take the steps of a case and compare what it results in."""
-    assert set(case) <= MEMBERS and all(set(step) <= OF_STEP for step in case["steps"]), "unknown members: tests/cases/README.md"
+    assert set(case) <= MEMBERS and all(set(step) <= OF_STEP for step in case["steps"]), (
+        "unknown members: tests/cases/README.md"
+    )
     system = case["system"]
     for step in case["steps"]:
         land(workbench, system, step)
@@ -49,7 +51,9 @@ def check(workbench: Any, case: dict[str, Any]) -> None:
             assert types == expected["types"], relation
         assert in_order(of_source(workbench.plain_rows(name))) == in_order(expected["rows"]), relation
     for relation, changes in case.get("changes", {}).items():
-        told = workbench.sql(f"select _cdc_event_id, _cdc_kind, _cdc_position from staging.stg_{system}__{relation} order by 1")
+        told = workbench.sql(
+            f"select _cdc_event_id, _cdc_kind, _cdc_position from staging.stg_{system}__{relation} order by 1"
+        )
         assert [[short(workbench, event), *others] for event, *others in told] == changes, relation
     if "counts" in case:
         counts = "select source_table, kind, sum(events) from monitoring.{}__event_counts group by 1, 2 order by 1, 2"

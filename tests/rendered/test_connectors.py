@@ -63,12 +63,18 @@ SHARED = {
 
 
 def shared_history(name: str, also: str) -> History:
-    connector = {"generic": "", "opengauss": "postgresql", "pgoutput": "YugabyteDB", "yboutput": "YugabyteDB"}.get(name, name)
+    connector = {"generic": "", "opengauss": "postgresql", "pgoutput": "YugabyteDB", "yboutput": "YugabyteDB"}.get(
+        name, name
+    )
     in_schema = {"db": "d", "schema": "s", "table": name}
-    names = {"vitess": {"keyspace": "k", "table": name}, "generic": {"db": "d", "table": name}, "ibmi": {}}.get(name, in_schema)
+    names = {"vitess": {"keyspace": "k", "table": name}, "generic": {"db": "d", "table": name}, "ibmi": {}}.get(
+        name, in_schema
+    )
     events = History(name, connector, names, cells=name in ("yboutput", "yugabytedb"))
 
-    def add(at: int, op: str, id: int, before: Any = None, after: Any = None, number: int | None = None, **members: Any) -> None:
+    def add(
+        at: int, op: str, id: int, before: Any = None, after: Any = None, number: int | None = None, **members: Any
+    ) -> None:
         found = place_of(connector, at)
         if number:
             order = {"id": f"of {name}", "total_order": number, "data_collection_order": number}
@@ -108,14 +114,19 @@ def kinds_of(events: History) -> dict[str, int]:
 
 def test_histories_give_the_rows_of_their_sources(lakehouse: Lakehouse) -> None:
     """Also with DDL and notifications in the topics of the tables."""
-    lakehouse.run("sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)])
+    lakehouse.run(
+        "sources", [record for events, _ in EXPECTED.values() for record in events.records + sent_with(events)]
+    )
     check(lakehouse, "sources")
     told = lakehouse.sql("select source_table, kind, sum(events) from monitoring.sources__event_counts group by 1, 2")
     counted: dict[str, dict[str, int]] = {}
     for table, kind, number in told:
         counted.setdefault(table.rsplit(".", 1)[1], {})[kind] = number
     assert counted == {events.table: kinds_of(events) for events, _ in EXPECTED.values()}
-    for name, ids in {"ticdc": [1, 2, 3, 4], "cockroachdb": [1, 2, 3]}.items():  # also of deleted rows, and of nothing else
+    for name, ids in {
+        "ticdc": [1, 2, 3, 4],
+        "cockroachdb": [1, 2, 3],
+    }.items():  # also of deleted rows, and of nothing else
         assert lakehouse.sql(f"select id from silver.sources__{name} order by id") == [(id,) for id in ids]
 
 
@@ -134,13 +145,23 @@ def test_shuffled_and_repeated_histories_give_the_rows_of_their_sources(lakehous
 
 
 def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) -> None:
-    """Key changes, transactions with their markers, and where a connector tells of them truncates and values that are left out."""
+    """Key changes, transactions with their markers, and where a connector tells of them truncates and values that are
+    left out.
+    """
     arriving = []
     for name, also in SHARED.items():
         arriving += shared_history(name, also).records
         for status, count in (("BEGIN", None), ("END", 2)):
-            marker = {"status": status, "id": f"of {name}", "event_count": count, "data_collections": None, "ts_ms": 1700000000000}
-            arriving.append({"topic": "src.transaction", "key": json.dumps({"id": f"of {name}"}), "value": json.dumps(marker)})
+            marker = {
+                "status": status,
+                "id": f"of {name}",
+                "event_count": count,
+                "data_collections": None,
+                "ts_ms": 1700000000000,
+            }
+            arriving.append(
+                {"topic": "src.transaction", "key": json.dumps({"id": f"of {name}"}), "value": json.dumps(marker)}
+            )
     flattened = History("flattened", "", {})
     for lsn, id, row in (
         (1, 1, {"note": "kept", "more": "old"}),
@@ -149,18 +170,26 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
         (4, 3, None),
         (5, 4, {"note": "moved", "more": "too"}),
     ):
-        flattened.record({"id": id, **(row or {}), "__op": "u", "__lsn": lsn, "__deleted": str(row is None).lower()}, {"id": id})
+        flattened.record(
+            {"id": id, **(row or {}), "__op": "u", "__lsn": lsn, "__deleted": str(row is None).lower()}, {"id": id}
+        )
     tidb = History("tidb", "TiCDC", {"db": "d", "table": "tidb"})
     tidb.add("c", 1, after={"id": 1}, source={"commit_ts": 1})
-    tidb.add("c", 2, after={"id": 2}, source={"commit_ts": 1, "table": "tidb_too"})  # so that the topic is read once, for both
+    tidb.add(
+        "c", 2, after={"id": 2}, source={"commit_ts": 1, "table": "tidb_too"}
+    )  # so that the topic is read once, for both
     ticdc = {"connector": "TiCDC", "commit_ts": 2, "name": "src"}
     tidb.record({"source": {**ticdc, "db": "d", "table": "tidb"}, "ddl": "alter table tidb add more int"}, None)
     watermark = {"source": {**ticdc, "db": "", "table": ""}, "ts_ms": 1, "transaction": None, "op": "m"}
     tidb.record(watermark, {})
     resolved = {"resolved": "1747243394200039011.0000000000"}
     of_vitess = {"vgtid": "[]", "ts_ms": 1}
-    arriving += [{"topic": f"src.{table}", "key": None, "value": json.dumps(of_vitess)} for table in ("vitess", "flattened")]
-    arriving += [{"topic": "src.no_table", "key": None, "value": json.dumps(value)} for value in (watermark, resolved, of_vitess)]
+    arriving += [
+        {"topic": f"src.{table}", "key": None, "value": json.dumps(of_vitess)} for table in ("vitess", "flattened")
+    ]
+    arriving += [
+        {"topic": "src.no_table", "key": None, "value": json.dumps(value)} for value in (watermark, resolved, of_vitess)
+    ]
     arriving += flattened.records + tidb.records
 
     random.Random(11).shuffle(arriving)
@@ -173,27 +202,42 @@ def test_every_connector_has_what_it_shares_with_others(lakehouse: Lakehouse) ->
     found = {name: lakehouse.rows(f"alike.{by_topic.get(name, name)}", "id") for name in (*SHARED, "flattened")}
     assert found == dict.fromkeys(found, wanted)
     assert lakehouse.rejected("alike") == []
-    told = lakehouse.sql("select transaction_id, expected_events, landed_events from monitoring.alike__transactions order by 1")
+    told = lakehouse.sql(
+        "select transaction_id, expected_events, landed_events from monitoring.alike__transactions order by 1"
+    )
     assert told == [(f"of {name}", 2, 2) for name in sorted(SHARED)]
     gtid = lakehouse.sql("select _cdc_transaction_id from silver.alike__mariadb where id = 4")
     assert gtid == [("0-1-6",)]  # of an event without a transaction block
-    assert lakehouse.sql("select table_name, ddl from monitoring.alike__ddl_history") == [("tidb", "alter table tidb add more int")]
-    kinds = "select source_table, kind, sum(events) from monitoring.alike__event_counts where kind <> 'change' group by 1, 2"
-    of_no_row = {("d.tidb", "ddl"): 1, (None, "message"): 2, (None, "heartbeat"): 2, (None, "transaction"): 2 * len(SHARED)}
+    assert lakehouse.sql("select table_name, ddl from monitoring.alike__ddl_history") == [
+        ("tidb", "alter table tidb add more int")
+    ]
+    kinds = (
+        "select source_table, kind, sum(events) from monitoring.alike__event_counts where kind <> 'change' group by"
+        " 1, 2"
+    )
+    of_no_row = {
+        ("d.tidb", "ddl"): 1,
+        (None, "message"): 2,
+        (None, "heartbeat"): 2,
+        (None, "transaction"): 2 * len(SHARED),
+    }
     of_no_row |= {("k.vitess", "heartbeat"): 1, ("src.flattened", "heartbeat"): 1}
     assert {(table, kind): number for table, kind, number in lakehouse.sql(kinds) if kind != "truncate"} == of_no_row
     assert lakehouse.rows("alike.tidb") == [{"id": 1}] and lakehouse.rows("alike.tidb_too") == [{"id": 2}]
 
 
 def test_a_heartbeat_of_many_shards_is_a_heartbeat(lakehouse: Lakehouse) -> None:
-    """A pattern over it overflowed the stack of the JVM, which ended every run, of the topic's table and of no table."""
+    """A pattern over it overflowed the stack of the JVM, which ended every run."""
     shards = [{"keyspace": "sales", "shard": f"-{at:04x}", "gtid": f"MySQL56/e9148eb0:1-{at}"} for at in range(2000)]
     beat = json.dumps({"ts_ms": 1700000000000, "vgtid": json.dumps(shards)})
     others = [
-        {"topic": topic, "partition": 0, "offset": 90, "key": None, "value": beat} for topic in ("shop.public.orders", "beats")
+        {"topic": topic, "partition": 0, "offset": 90, "key": None, "value": beat}
+        for topic in ("shop.public.orders", "beats")
     ]
     lakehouse.run("shards", [created(1, id=1), *others])
-    counts = lakehouse.sql("select source_table, kind, events from monitoring.shards__event_counts order by 1 nulls first, 2")
+    counts = lakehouse.sql(
+        "select source_table, kind, events from monitoring.shards__event_counts order by 1 nulls first, 2"
+    )
     assert counts == [(None, "heartbeat", 1), ("public.orders", "change", 1), ("public.orders", "heartbeat", 1)]
 
 
@@ -201,19 +245,28 @@ def test_cells_are_exact_and_keys_that_are_collections_are_whole(lakehouse: Lake
     """In a cell, too, a number that a text column gets is printed anew; a tuple in a key is no list that grew."""
     names = {"db": "NULL", "keyspace": "ks", "table": "cells"}
     events = History("cells", "cassandra", names, cells=True)
-    rows = [("n/a", "1.10"), ("[1. Note]", "2.20"), ("12.50 kg", "3.30"), ("n/a", 12345678901234567890.12), ("n/a", 4.5)]
+    rows = [
+        ("n/a", "1.10"),
+        ("[1. Note]", "2.20"),
+        ("12.50 kg", "3.30"),
+        ("n/a", 12345678901234567890.12),
+        ("n/a", 4.5),
+    ]
     for at, (note, price) in enumerate(rows):
         row = {"id": [1, at], "note": note, "price": price}
         events.add("u" if at else "c", at, after=row, key={"id": {"value": row["id"]}}, source={"ts_us": 1000 + at})
     records = [
-        {**one, "value": one["value"].replace("1.2345678901234567e+19", "12345678901234567890.12")} for one in events.records
+        {**one, "value": one["value"].replace("1.2345678901234567e+19", "12345678901234567890.12")}
+        for one in events.records
     ]
     assert "12345678901234567890.12" in records[3]["value"]
     kinds = {"id": "any", "note": "string", "price": "DecimalText(30,2)"}
     lakehouse.land("in_cells", records)
     lakehouse.scaffold("in_cells")
     staging = lakehouse.project / "models" / "staging" / "in_cells" / "stg_in_cells__cells.sql"
-    text = re.sub(r"'(id|price|note)': '[^']+'", lambda found: f"'{found[1]}': '{kinds[found[1]]}'", staging.read_text())
+    text = re.sub(
+        r"'(id|price|note)': '[^']+'", lambda found: f"'{found[1]}': '{kinds[found[1]]}'", staging.read_text()
+    )
     staging.write_text(text)
     lakehouse.build_landed("in_cells")
     assert lakehouse.sql("select id, note, cast(price as string) from in_cells.cells order by id") == [
@@ -254,7 +307,12 @@ def no_rows(topic: str) -> list[Record]:
         {"ts_ms": 1700000000000, "ts_us": 1700000000000000, "ts_ns": 1700000000000000000},
         {"schema": {"type": "struct", "fields": []}, "payload": {"ts_ms": 1700000000000}},
         {"status": "BEGIN", "id": "571:5", "event_count": None, "data_collections": None, "ts_ms": 1},
-        {"status": "END", "id": "571:9", "event_count": 1, "data_collections": [{"data_collection": "s.t", "event_count": 1}]},
+        {
+            "status": "END",
+            "id": "571:9",
+            "event_count": 1,
+            "data_collections": [{"data_collection": "s.t", "event_count": 1}],
+        },
         ddl | {"ts_ms": 1},
         ddl | {"ddl": "DROP TABLE t", "position": {"file": "b.000001", "pos": 4}},
         {"source": source, "historyRecord": json.dumps(ddl)},
@@ -269,9 +327,15 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
     rows = [
         ({"id": 1, "note": "read"}, {"op": "r", "lsn": 90, "file": "b.000009", "pos": 4, "row": 0, "deleted": "false"}),
         ({"id": 1, "note": "old"}, {"op": "u", "lsn": 99, "file": "b.000009", "pos": 99, "row": 0, "deleted": "false"}),
-        ({"id": 2, "note": "gone"}, {"op": "c", "lsn": 100, "file": "b.000009", "pos": 100, "row": 9, "deleted": "false"}),
+        (
+            {"id": 2, "note": "gone"},
+            {"op": "c", "lsn": 100, "file": "b.000009", "pos": 100, "row": 9, "deleted": "false"},
+        ),
         ({"id": 2, "note": ""}, {"op": "d", "lsn": 101, "file": "b.000009", "pos": 100, "row": 10, "deleted": "true"}),
-        ({"id": 1, "note": "new"}, {"op": "u", "lsn": 1000, "file": "b.1000000", "pos": 4, "row": 0, "deleted": "false"}),
+        (
+            {"id": 1, "note": "new"},
+            {"op": "u", "lsn": 1000, "file": "b.1000000", "pos": 4, "row": 0, "deleted": "false"},
+        ),
     ]
 
     def row(columns: Any, metadata: Any, prefix: str, *names: str) -> Any:
@@ -299,16 +363,29 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
             arriving.append(flat(topic, at, {"payload": {"id": columns["id"]}}, None if gone else value))
             if gone:  # also as a schema block with nothing
                 arriving.append(flat(topic, 10, {"id": 2}, {"schema": None, "payload": None}))
-    for topic, told in (("renamed_rewrite", True), ("renamed_tombstone", False)):  # add.fields=op:operation,source.lsn:place
+    for topic, told in (
+        ("renamed_rewrite", True),
+        ("renamed_tombstone", False),
+    ):  # add.fields=op:operation,source.lsn:place
         for at, (columns, metadata) in enumerate(rows):
             value = {**columns, "__operation": metadata["op"], "__place": metadata["lsn"]}
             gone = metadata["op"] == "d" and not told
             value |= {"__deleted": metadata["deleted"]} if told else {}
             arriving.append(flat(topic, at, {"id": columns["id"]}, None if gone else value))
-    others = ({"sequence": "9"}, {"lsn": "1:2::9:0"}, {"file": "CommitLog-7-9.log"}, {"sequence": "[]"}, {"sequence": "1"})
-    for at, ((columns, metadata), fields) in enumerate(zip(rows, others, strict=True)):  # called as PostgreSQL's and MySQL's are
+    others = (
+        {"sequence": "9"},
+        {"lsn": "1:2::9:0"},
+        {"file": "CommitLog-7-9.log"},
+        {"sequence": "[]"},
+        {"sequence": "1"},
+    )
+    for at, ((columns, metadata), fields) in enumerate(
+        zip(rows, others, strict=True)
+    ):  # called as PostgreSQL's and MySQL's are
         value = {**columns, **{f"__source_{name}": told for name, told in fields.items()}, "__source_mod_number": at}
-        arriving.append(flat("rewrite_other_fields", at, {"id": columns["id"]}, {**value, "__deleted": metadata["deleted"]}))
+        arriving.append(
+            flat("rewrite_other_fields", at, {"id": columns["id"]}, {**value, "__deleted": metadata["deleted"]})
+        )
     topics = {record["topic"] for record in arriving}
     arriving += no_rows("rewrite_offset") + no_rows("tombstones")
     arriving += [flat("look_alikes", at, None, value) for at, value in enumerate(LOOK_ALIKES)]
@@ -318,10 +395,14 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
     for topic in topics:
         assert lakehouse.sql(f"select id, note from flattened.{topic}") == [(1, "new")], topic
     assert lakehouse.table("flattened.rewrite_other_fields").columns == ["id", "note"]
-    assert lakehouse.sql("select id, status from silver.flattened__look_alikes order by id") == [("1", "OPEN"), ("2", "BEGIN")]
+    assert lakehouse.sql("select id, status from silver.flattened__look_alikes order by id") == [
+        ("1", "OPEN"),
+        ("2", "BEGIN"),
+    ]
     assert lakehouse.rejected("flattened") == []
     query = (
-        "select source_table, kind, sum(events) from monitoring.flattened__event_counts where kind not in ('change', 'tombstone')"
+        "select source_table, kind, sum(events) from monitoring.flattened__event_counts where kind not in ('change',"
+        " 'tombstone')"
     )
     kinds = {"ddl": 3, "heartbeat": 3, "message": 1, "notification": 1, "transaction": 2}
     assert lakehouse.sql(f"{query} group by 1, 2 order by 1, 2") == [
@@ -332,7 +413,13 @@ def test_flattened_rows_in_every_way_of_telling_deletes(lakehouse: Lakehouse) ->
 
 def envelope(topic: str, row: dict[str, Any]) -> Record:
     value = {"op": "u", "before": None, "after": row, "source": {"db": "d", "table": "t"}}
-    return {"topic": topic, "partition": 0, "offset": 0, "key": json.dumps({"id": row["id"]}), "value": json.dumps(value)}
+    return {
+        "topic": topic,
+        "partition": 0,
+        "offset": 0,
+        "key": json.dumps({"id": row["id"]}),
+        "value": json.dumps(value),
+    }
 
 
 def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
@@ -344,7 +431,12 @@ def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
     rows = [{"id": number, "note": note} for number, note in ((1, "a"), (1, "b"), (2, "c"))]
     changes = [(None, rows[0]), (rows[0], rows[1]), (None, rows[2]), (rows[2], None), (None, None)]
     gone = {"before": rows[0], "after": None}
-    parts: list[dict[str, Any]] = [{"before": rows[0]}, {"after": rows[0]}, {**gone, "op": None}, {"before": rows[0], "op": None}]
+    parts: list[dict[str, Any]] = [
+        {"before": rows[0]},
+        {"after": rows[0]},
+        {**gone, "op": None},
+        {"before": rows[0], "op": None},
+    ]
     lakehouse.run("images", [images(offset, *images_of) for offset, images_of in enumerate(changes)])
     assert lakehouse.rows("images.images") == [rows[1]]
     told = lakehouse.sql("select _cdc_op, _cdc_reject_reason from staging.stg_images__images order by _cdc_event_id")
@@ -359,8 +451,9 @@ def test_images_without_an_operation_tell_it(lakehouse: Lakehouse) -> None:
 def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:
     """One after each of its states, the other beside it.
 
-    The first says that an event with `source.schema` is of a table of its own, `test.dbo.t1`. Of MySQL that is held wrong: its
-    source block has no such member, "`db` = schema name", so the event is one of `test.t1`. It repeats the delete before it.
+    The first says that an event with `source.schema` is of a table of its own, `test.dbo.t1`. Of MySQL that is held
+    wrong: its source block has no such member, "`db` = schema name", so the event is one of `test.t1`. It repeats the
+    delete before it.
     """
     folder, other = corpus("doris_flink_mysql_t1"), corpus("flinkcdc_pipeline_customers_products")
     content = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
@@ -377,7 +470,9 @@ def test_corpora_of_other_projects(lakehouse: Lakehouse) -> None:
         columns = dict.fromkeys(wanted["rows"][-1])  # of which some came later: older rows have none
         assert found == [columns | row for row in wanted["rows"]]
     assert lakehouse.rejected("peers") == []
-    counts = lakehouse.sql("select kind, sum(events) from monitoring.peers__event_counts where source_table = 'test.t1' group by 1")
+    counts = lakehouse.sql(
+        "select kind, sum(events) from monitoring.peers__event_counts where source_table = 'test.t1' group by 1"
+    )
     assert dict(counts) == {"change": 6, "ddl": 1}
 
 
@@ -401,7 +496,9 @@ def test_corpus_of_sqlserver_types_as_flink_writes_them(lakehouse: Lakehouse) ->
     (row,) = lakehouse.rows("seatunnel.full_types_1")
     (told,) = content["rows"]
     told["f29"] = bytes.fromhex(told.pop("f29_hex"))
-    times = {name: datetime.fromisoformat(told[name].replace("Z", "")) for name in ("f38", "f39", "f40", "f41", "f42", "f43")}
+    times = {
+        name: datetime.fromisoformat(told[name].replace("Z", "")) for name in ("f38", "f39", "f40", "f41", "f42", "f43")
+    }
     wanted = json.loads(record["value"])["after"] | told | times
     assert {name: str(value) for name, value in row.items()} == {name: str(value) for name, value in wanted.items()}
     assert lakehouse.rejected("seatunnel") == []
@@ -416,7 +513,9 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
     systems: dict[str, list[Record]] = {}
     for record in records:
         flattened = wanted[record["file"]].get("flattened")
-        systems.setdefault("memiiso" if flattened else record["topic"].split(".")[0].replace("-", "_"), []).append(record)
+        systems.setdefault("memiiso" if flattened else record["topic"].split(".")[0].replace("-", "_"), []).append(
+            record
+        )
     schema = (folder / "serde-with-schema2.json").read_text(encoding="utf-8")  # without a payload: no event
     systems["testc"].append({"topic": "schemas", "partition": 0, "offset": 0, "key": None, "value": schema})
     lakehouse.run("memiiso", systems["memiiso"], keys={"orders": ["id"], "geom": ["id"], "array_data": ["name"]})
@@ -433,14 +532,18 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
     assert struct.unpack("<bidd", place["wkb"]) == (1, 1, *place.pop("point"))  # little-endian, a point
     assert wanted["serde-with-array.json"]["row"]["schedule"] == "array of string"
     assert dict(lakehouse.table("memiiso.array_data").dtypes)["schedule"] == "array<string>"
-    (array,) = [json.loads(record["value"])["payload"] for record in records if record["file"] == "serde-with-array.json"]
+    (array,) = [
+        json.loads(record["value"])["payload"] for record in records if record["file"] == "serde-with-array.json"
+    ]
     wanted["serde-with-array.json"]["row"]["schedule"] = array["schedule"]
 
     declared = declared_tables("memiiso", lakehouse.project / "models").values()
     tables_of = {topic: one.table.source_tables for one in declared for topic in one.table.topics}
     tables = [("memiiso", "orders"), ("memiiso", "geom"), ("memiiso", "array_data")]
     tables += [("testc", "orders"), ("testc", "customers"), ("mysql_server_1", "customers")]
-    changes = {row["_cdc_event_id"]: row for table in tables for row in lakehouse.rows("staging.stg_{}__{}".format(*table))}
+    changes = {
+        row["_cdc_event_id"]: row for table in tables for row in lakehouse.rows("staging.stg_{}__{}".format(*table))
+    }
     for record in records:
         told = wanted[record["file"]]
         if "kind" in told:
@@ -457,7 +560,10 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
             assert change["_cdc_changed_at"].replace(tzinfo=timezone.utc).timestamp() == meta["__source_ts_ms"] / 1000
     assert changes == {}
     # Of MySQL are the create and the update of one row, at one place of the log.
-    left = [wanted[file]["row"] for file in ("unwrap-with-schema.json", "serde-with-schema_geom.json", "serde-with-array.json")]
+    left = [
+        wanted[file]["row"]
+        for file in ("unwrap-with-schema.json", "serde-with-schema_geom.json", "serde-with-array.json")
+    ]
     left += [order, None, wanted["serde-update.json"]["row"]]
     assert [lakehouse.rows(".".join(table)) for table in tables] == [[row] if row else [] for row in left]
     for system in ("memiiso", "testc", "mysql_server_1"):
@@ -465,16 +571,18 @@ def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
     counted = "select kind, sum(events) from monitoring.testc__event_counts where source_table is null group by kind"
     assert dict(lakehouse.sql(counted)) == {"ddl": 1, "unrecognised": 1}
     (ddl,) = [json.loads(record["value"])["payload"] for record in records if "kind" in wanted[record["file"]]]
-    history = lakehouse.sql("select database_name, schema_name, table_name, kind, ddl, columns from monitoring.testc__ddl_history")
+    history = lakehouse.sql(
+        "select database_name, schema_name, table_name, kind, ddl, columns from monitoring.testc__ddl_history"
+    )
     assert history == [(ddl["databaseName"], None, "geom", "CREATE TABLE", ddl["ddl"], None)]
 
 
 def _check_dialects(samples: list[Record]) -> None:
     """Each sample is of the connector whose page shows it.
 
-    But for those that leave out `source.connector`, some of Oracle's and the tutorial's, or all of `source`. These are slips of the
-    pages: every connector writes it ("`source.connector` values are `Module.name()` of each connector"). Such an event is read by
-    `generic`, in the order of its topic.
+    But for those that leave out `source.connector`, some of Oracle's and the tutorial's, or all of `source`. These are
+    slips of the pages: every connector writes it ("`source.connector` values are `Module.name()` of each connector").
+    Such an event is read by `generic`, in the order of its topic.
     """
     from scripts.dialects import DIALECTS
 
@@ -489,15 +597,18 @@ def _check_dialects(samples: list[Record]) -> None:
         found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
         assert (found and found.connector) == wanted, sample["doc"]
         seen.add(wanted)
-    assert len(seen) == len({sample["connector"] for sample in samples if not sample["connector"].startswith("proc-")}) + 2
+    assert (
+        len(seen) == len({sample["connector"] for sample in samples if not sample["connector"].startswith("proc-")}) + 2
+    )
 
 
 def _documented(samples: list[Record]) -> dict[str, list[Record]]:
     """The events of the documentation by the system that they land in, in a topic for each page and table.
 
-    Rows without `source`, which show the block of a transaction, are in one topic: nothing tells their table. Keys are no events;
-    they go with those of their page, with the value of its row where the page shows that of another one. MongoDB's events are
-    landed in `test_mongodb.py`. One slip is mended: Informix' schema block says `id`, its key and an update say `ID`.
+    Rows without `source`, which show the block of a transaction, are in one topic: nothing tells their table. Keys are
+    no events; they go with those of their page, with the value of its row where the page shows that of another one.
+    MongoDB's events are landed in `test_mongodb.py`. One slip is mended: Informix' schema block says `id`, its key and
+    an update say `ID`.
     """
     systems: dict[str, list[Record]] = {"samples": [], "samples_mysql": []}
     keys: dict[str, Any] = {}
@@ -518,14 +629,22 @@ def _documented(samples: list[Record]) -> dict[str, list[Record]]:
             key = {**key, "payload": {name: type(shown)(image[name]) for name, shown in key["payload"].items()}}
         topic = f"docs.{page}.{(source.get('table') or 'rows') if is_row or kind == 't' else kind}"
         topic = topic if source or not is_row else "docs.without_source"
-        record = {"topic": topic, "partition": 0, "offset": offset, "key": json.dumps(key) if key else None, "value": text}
+        record = {
+            "topic": topic,
+            "partition": 0,
+            "offset": offset,
+            "key": json.dumps(key) if key else None,
+            "value": text,
+        }
         is_of_mysql = page in ("mysql", "mariadb", "tutorial") and topic.endswith("customers")
         systems["samples_mysql" if is_of_mysql else "samples"].append(record)
     return systems
 
 
 def test_documented_samples_are_recognised_and_have_their_rows(lakehouse: Lakehouse) -> None:
-    """Samples of documentations: each event lands with its key, the dialect that wrote it is found, and each row has its values."""
+    """Samples of documentations: each event lands with its key, the dialect that wrote it is found, and each row has
+    its values.
+    """
     from scripts.scaffold import declared_tables
 
     folder = corpus("debezium_docs_examples")
@@ -534,7 +653,8 @@ def test_documented_samples_are_recognised_and_have_their_rows(lakehouse: Lakeho
     systems = _documented(samples)
     elsewhere = [sample for sample in samples if sample["kind"] == "key" or sample["connector"] == "mongodb"]
     assert sum(map(len, systems.values())) + len(elsewhere) == len(samples) == 111
-    # Cassandra's page shows no key; the tutorial leaves out the connector, and its pages are not in the order of the events.
+    # Cassandra's page shows no key; the tutorial leaves out the connector, and its pages are not in the order of the
+    # events.
     lakehouse.run("samples", systems["samples"], keys={"inventory.customers": ["id", "registration_date"]})
     lakehouse.run("samples_mysql", systems["samples_mysql"], "mysql", servers="one")
 
@@ -558,11 +678,15 @@ def test_documented_samples_are_recognised_and_have_their_rows(lakehouse: Lakeho
                 assert found == dict.fromkeys(declared.table.columns) | wanted, event
                 assert (row["_cdc_op"], row["_cdc_reject_reason"]) == (payload["op"], refused.get(event)), event
             if system == "samples" and declared.table.keys:  # each page has one row, and its events in their order
-                assert lakehouse.rows(f"samples.{declared.relation}") == ([] if is_gone else [wanted]), declared.relation
+                assert lakehouse.rows(f"samples.{declared.relation}") == ([] if is_gone else [wanted]), (
+                    declared.relation
+                )
         # Oracle's truncate is of a table that has no other event.
         names = {"ddl": "ddl", "tx": "transaction", "m": "message", "TEST_TABLE": "change_without_model"}
         others = Counter(names[record["topic"].split(".")[-1]] for record in events.values())
-        counted = f"select kind, sum(events) from monitoring.{system}__event_counts where source_table is null group by kind"
+        counted = (
+            f"select kind, sum(events) from monitoring.{system}__event_counts where source_table is null group by kind"
+        )
         assert dict(lakehouse.sql(counted)) == others
     sarah = {"id": 1005, "first_name": "Sarah", "last_name": "Thompson", "email": "kitt@acme.com"}
     kenneth = {"id": 1006, "first_name": "Kenneth", "last_name": "Anderson", "email": "kander@acme.com"}

@@ -95,7 +95,10 @@ def test_delete_that_names_no_row_is_rejected(lakehouse: Lakehouse) -> None:
     assert [reason for _, reason in lakehouse.rejected("identity")] == ["no_key"]
     newest = json.loads(lines[-2])["after"]
     assert (newest["id"], newest["weight"]) == (111, 5.17)
-    assert lakehouse.rows("identity.products", "id") == [*expected(folder)["tables"]["inventory.products"]["rows"], newest]
+    assert lakehouse.rows("identity.products", "id") == [
+        *expected(folder)["tables"]["inventory.products"]["rows"],
+        newest,
+    ]
 
 
 def test_null_value_between_events_is_a_tombstone(lakehouse: Lakehouse) -> None:
@@ -103,7 +106,9 @@ def test_null_value_between_events_is_a_tombstone(lakehouse: Lakehouse) -> None:
     lakehouse.run("nullvalue", corpus_records(folder), keys={"test": ["id"]})
 
     rows = expected(folder)["tables"]["value table"]["rows"]
-    assert lakehouse.rows("nullvalue.test", "id") == [{**row, "id": int(row["id"])} for row in rows]  # a number in the events
+    assert lakehouse.rows("nullvalue.test", "id") == [
+        {**row, "id": int(row["id"])} for row in rows
+    ]  # a number in the events
     assert lakehouse.rejected("nullvalue") == []
     assert lakehouse.sql("select kind, sum(events) from monitoring.nullvalue__event_counts group by 1 order by 1") == [
         ("change", 2),
@@ -150,11 +155,15 @@ def test_schemas_keys_and_additive_columns_of_the_serde(lakehouse: Lakehouse) ->
         lakehouse.run(f"serde_{number}", [by_file[name]], keys={"customers": ["id"]})
         wanted = content["per_file"][name]
         assert lakehouse.rows(f"serde_{number}.customers") == [wanted.get("after", wanted)]
-    lakehouse.run("serde_3", [by_file["serde-unwrapped.json"]], "flattened", {"mysql-server-1.inventory.customers": ["id"]})
+    lakehouse.run(
+        "serde_3", [by_file["serde-unwrapped.json"]], "flattened", {"mysql-server-1.inventory.customers": ["id"]}
+    )
     assert lakehouse.rows("serde_3.mysql_server_1_inventory_customers") == [content["per_file"]["serde-unwrapped.json"]]
     done = lakehouse.run("serde_0", [by_file["serde-unknown-property.json"]])
     assert any("middle_name" in note for note in done.notes)
-    assert lakehouse.rows("serde_0.customers") == [{**content["per_file"]["serde-with-schema.json"], "middle_name": "L"}]
+    assert lakehouse.rows("serde_0.customers") == [
+        {**content["per_file"]["serde-with-schema.json"], "middle_name": "L"}
+    ]
     assert [lakehouse.rejected(f"serde_{number}") for number in range(4)] == [[]] * 4
 
 
@@ -163,7 +172,15 @@ def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse) -> None:
 
     asserted = expected(corpus("debezium_serde"))["key_forms_asserted"]
     assert [form.partition(" -> ")[2] for form in asserted] == ["{a:1}", "1", "{a:1}", "1", "null"]  # all are here
-    forms = ['{"schema":{},"payload":{"id":0}}', '{"schema":{},"payload":1}', '{"id":2}', "3", '{"id":"4"}', None, "null"]
+    forms = [
+        '{"schema":{},"payload":{"id":0}}',
+        '{"schema":{},"payload":1}',
+        '{"id":2}',
+        "3",
+        '{"id":"4"}',
+        None,
+        "null",
+    ]
     gone = []
     for id, key in enumerate(forms):
         delete = deleted(20 + id, id=id)
@@ -172,16 +189,21 @@ def test_key_forms_identify_the_row_of_a_delete(lakehouse: Lakehouse) -> None:
         gone.append({**delete, "key": key, "value": json.dumps(value)})
     lakehouse.run("key_forms", [*(created(10 + id, id=id, note=key) for id, key in enumerate([*forms, "none"])), *gone])
     assert [row["note"] for row in lakehouse.rows("key_forms.orders", "id")] == [None, "null", "none"]
-    # A key that is null names no row: where `before` does not either, the delete cannot be applied, and must not be lost.
-    assert lakehouse.rejected("key_forms") == [("shop.public.orders/0/25", "no_key"), ("shop.public.orders/0/26", "no_key")]
+    # A key that is null names no row: where `before` does not either, the delete cannot be applied, and must not be
+    # lost.
+    assert lakehouse.rejected("key_forms") == [
+        ("shop.public.orders/0/25", "no_key"),
+        ("shop.public.orders/0/26", "no_key"),
+    ]
 
 
 def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lakehouse) -> None:
     """Six events of one row, in four tables: two databases, and in each of two systems events without `source`.
 
-    Types are those of the one schema block that describes the envelope, wherever it comes in the topic: `full_types/0/5` has one of
-    the bare row beside an envelope. A schema is that of its payload, "fields matched by `field`": its fields are no image, and tell
-    nothing. For some columns the block contradicts the values, which would be rejected: the declaration is corrected.
+    Types are those of the one schema block that describes the envelope, wherever it comes in the topic:
+    `full_types/0/5` has one of the bare row beside an envelope. A schema is that of its payload, "fields matched by
+    `field`": its fields are no image, and tell nothing. For some columns the block contradicts the values, which would
+    be rejected: the declaration is corrected.
     """
     from scripts.scaffold import declared_tables
 
@@ -234,7 +256,10 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
                 assert b64encode(value).decode() == told, (table, name)
             elif isinstance(value, float):
                 single = name in ("real_c", "float_c")
-                assert value == (struct.unpack("f", struct.pack("f", told))[0] if single else float(told)), (table, name)
+                assert value == (struct.unpack("f", struct.pack("f", told))[0] if single else float(told)), (
+                    table,
+                    name,
+                )
             elif isinstance(told, dict):
                 assert json.loads(value) == told, (table, name)  # its schema block says string
             else:
@@ -301,7 +326,10 @@ def test_all_types_of_mysql_with_schema_block(lakehouse: Lakehouse) -> None:
         assert _geometry(BytesIO(row[f"_{name}"]["wkb"])) == renamed.pop(f"_{name}"), name
     told = json.loads(renamed.pop("_point"))
     assert [row["_point"]["x"], row["_point"]["y"]] == told["coordinates"]
-    assert _geometry(BytesIO(row["_point"]["wkb"])) == f"{told['type']} {json.dumps(told['coordinates'], separators=(',', ':'))}"
+    assert (
+        _geometry(BytesIO(row["_point"]["wkb"]))
+        == f"{told['type']} {json.dumps(told['coordinates'], separators=(',', ':'))}"
+    )
     assert {found["srid"] for found in row.values() if isinstance(found, dict)} == {None}
     for name, value in renamed.items():
         found = row[name]
@@ -336,7 +364,8 @@ def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
     for number, gone_at in ((40, 9), (41, 1000)):
         events.append(mysql(number, number, "current", file="mysql-bin.000007", pos=100))
         events.append(mysql(number, number + 2, None, file="mysql-bin.000007", pos=gone_at))
-    # Without a place in the binlog: an error there, a reject here. Without a file too it is no error here: writers that leave out
+    # Without a place in the binlog: an error there, a reject here. Without a file too it is no error here: writers that
+    # leave out
     # both are to be read, and sort before everything ("if file is null or '' → file_no = -1").
     events.append(mysql(0, 50, "no place", file="mysql-bin.000009", pos=None))
     events.append(mysql(0, 51, "no file", file=None, pos=None))
@@ -346,7 +375,11 @@ def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
     ) -> dict[str, Any]:
         row = None if op == "d" else {"id": number, "note": note, "photo": photo}
         record = event(op, lsn, row, {"id": number}, "toast", offset)
-        columns = [{"field": "id", "type": "int32"}, {"field": "note", "type": "string"}, {"field": "photo", "type": "bytes"}]
+        columns = [
+            {"field": "id", "type": "int32"},
+            {"field": "note", "type": "string"},
+            {"field": "photo", "type": "bytes"},
+        ]
         schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": columns}]}
         value = json.dumps({"schema": schema, "payload": json.loads(record["value"])}, separators=(",", ":"))
         return {**record, "value": value}
@@ -368,7 +401,9 @@ def test_positions_compare_as_the_peers_assert(lakehouse: Lakehouse) -> None:
     winners = [row["winner"] for row in lakehouse.rows("hudi.orders", "id")]
     assert winners == ["current" if case["current_wins"] else "incoming" for case in cases] + ["current"]
     assert lakehouse.rejected("hudi") == [("shop.public.orders/0/50", "no_position")]
-    rows = [(row["id"], row["note"], row["photo"] and bytes(row["photo"])) for row in lakehouse.rows("hudi.toast", "id")]
+    rows = [
+        (row["id"], row["note"], row["photo"] and bytes(row["photo"])) for row in lakehouse.rows("hudi.toast", "id")
+    ]
     assert rows == [
         (0, "stored", b"picture"),
         (1, "newer", None),
@@ -396,7 +431,10 @@ def test_ddl_records_of_both_shapes_of_tencent(lakehouse: Lakehouse) -> None:
     folder = corpus("vendor_tencent_mysql_ddl")
     lakehouse.run("tencent_ddl", corpus_records(folder))
     found = lakehouse.rows("monitoring.tencent_ddl__ddl_history", "event_id")
-    values = {f"{record['topic']}/{record['partition']}/{record['offset']}": record["value"] for record in corpus_records(folder)}
+    values = {
+        f"{record['topic']}/{record['partition']}/{record['offset']}": record["value"]
+        for record in corpus_records(folder)
+    }
     wanted = sorted(expected(folder)["per_event"], key=lambda event: f"{event['topic']}/0/{event['offset']}")
     assert len(found) == len(wanted)
     for row, event in zip(found, wanted, strict=True):
@@ -427,7 +465,9 @@ def test_types_are_those_of_the_newest_ddl_over_several_landings(lakehouse: Lake
     from scripts.scaffold import declared_tables
 
     def ddl(offset: int, *columns: str) -> dict[str, Any]:
-        told = [{"name": name, "jdbcType": 91, "typeName": "DATE", "position": at} for at, name in enumerate(columns, 1)]
+        told = [
+            {"name": name, "jdbcType": 91, "typeName": "DATE", "position": at} for at, name in enumerate(columns, 1)
+        ]
         change = {"type": "ALTER", "id": '"shop"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": told}}
         source = {"connector": "mysql", "name": "shop", "db": "shop", "table": "orders"}
         value = {"source": source, "databaseName": "shop", "ddl": "ALTER TABLE orders", "tableChanges": [change]}

@@ -18,7 +18,9 @@ class Collection:
         self.name, self.version = name, version
         self.records: list[Record] = []
 
-    def add(self, op: str, id: Any, after: Any = None, update: Any = None, before: Any = None, **members: Any) -> Record:
+    def add(
+        self, op: str, id: Any, after: Any = None, update: Any = None, before: Any = None, **members: Any
+    ) -> Record:
         number = len(self.records)
         source: Record = {"version": self.version, "connector": "mongodb", "snapshot": "true" if op == "r" else "false"}
         source |= {
@@ -61,17 +63,22 @@ def test_corpora_give_their_rows(lakehouse: Lakehouse) -> None:
     wanted = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tables"]["inventory.customers"]["rows"]
     lakehouse.run("risingwave", corpus_records(corpus("risingwave_mongodb_customers")))
     with_schema = (folder / "debezium_mongo_json_customers.1").read_text(encoding="utf-8").splitlines()
-    lakehouse.run("risingwave_schema", [{"topic": "t", "offset": at, "value": line} for at, line in enumerate(with_schema)])
+    lakehouse.run(
+        "risingwave_schema", [{"topic": "t", "offset": at, "value": line} for at, line in enumerate(with_schema)]
+    )
     for system in ("risingwave", "risingwave_schema"):
         rows = lakehouse.rows(f"{system}.customers")
-        documents = [{"_id": {"$numberLong": str(row["id"])}, **{name: row[name] for name in list(row)[1:]}} for row in wanted]
+        documents = [
+            {"_id": {"$numberLong": str(row["id"])}, **{name: row[name] for name in list(row)[1:]}} for row in wanted
+        ]
         assert [json.loads(row.pop("document")) for row in rows] == documents
         assert [{"id": row.pop("_id"), **row} for row in rows] == wanted
         assert lakehouse.rejected(system) == []
 
 
 def test_corpus_of_every_bson_type_keeps_each_value(lakehouse: Any) -> None:
-    """The other project prints every field as text; here they are typed, and what has no type of SQL is its whole extended JSON.
+    """The other project prints every field as text; here they are typed, and what has no type of SQL is its whole
+    extended JSON.
 
     Of that the other's text keeps less: no increment of a `$timestamp`, no types inside of arrays and objects.
     """
@@ -88,7 +95,11 @@ def test_corpus_of_every_bson_type_keeps_each_value(lakehouse: Any) -> None:
     found = {**row.asDict(), "deleted_time": row["deleted_millis"]}
     assert json.loads(found["document"]) == json.loads(after)
     for name, text in told.items():
-        if isinstance(of_file[name], (dict, list)) and isinstance(found[name], str) and found[name].startswith(("{", "[")):
+        if (
+            isinstance(of_file[name], (dict, list))
+            and isinstance(found[name], str)
+            and found[name].startswith(("{", "["))
+        ):
             assert json.loads(found[name]) == of_file[name], name
         elif isinstance(found[name], bytes):
             assert text == (
@@ -107,12 +118,22 @@ def test_corpus_of_every_bson_type_keeps_each_value(lakehouse: Any) -> None:
         **dict.fromkeys(("binary", "uuid"), "binary"),
         "deleted_time": "timestamp",
     }
-    assert told.keys() - typed == {"register_time", "regex", "symbol", "minKey", "maxKey", "code", "undefined", "context"}
+    assert told.keys() - typed == {
+        "register_time",
+        "regex",
+        "symbol",
+        "minKey",
+        "maxKey",
+        "code",
+        "undefined",
+        "context",
+    }
     assert lakehouse.rejected("every_type") == []
 
 
 def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
-    """A create with its schema block, an update with everything and a delete with the document as it was, with the key of the page.
+    """A create with its schema block, an update with everything and a delete with the document as it was, with the key
+    of the page.
 
     The block of a transaction is shown in an event that leaves out `source`: nothing tells of what collection it is.
     """
@@ -123,11 +144,19 @@ def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
     for at, sample in enumerate(samples):
         payload = json.loads(sample["value"]).get("payload", {})
         topic = "docs.customers" if payload.get("source") else f"docs.{sample['kind']}"
-        record = {"topic": topic, "partition": 0, "offset": at, "key": key if payload else None, "value": sample["value"]}
+        record = {
+            "topic": topic,
+            "partition": 0,
+            "offset": at,
+            "key": key if payload else None,
+            "value": sample["value"],
+        }
         if payload.get("source"):
             document = payload.get("after")
             row = json.loads(document) if document else {}
-            changes.append((payload["op"], 1004, *(row.get(name) for name in ("first_name", "last_name", "email")), document))
+            changes.append(
+                (payload["op"], 1004, *(row.get(name) for name in ("first_name", "last_name", "email")), document)
+            )
         if sample["kind"] != "key":
             records.append(record)
     done = lakehouse.run("mongo_docs", records[:-1])
@@ -138,7 +167,9 @@ def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
     columns = "_cdc_op, _id, first_name, last_name, email, document"
     assert lakehouse.sql(f"select {columns} from staging.stg_mongo_docs__customers order by _cdc_event_id") == changes
     assert lakehouse.rejected("mongo_docs") == []
-    others = "select kind, sum(events) from monitoring.mongo_docs__event_counts where source_table is null group by kind"
+    others = (
+        "select kind, sum(events) from monitoring.mongo_docs__event_counts where source_table is null group by kind"
+    )
     assert dict(lakehouse.sql(others)) == {"transaction": 2, "change_without_model": 1}
 
 
@@ -150,12 +181,29 @@ def test_scaffold_finds_the_types_of_fields(lakehouse: Lakehouse) -> None:
     from scripts.scaffold import declared_tables
 
     events = Collection("shapes")
-    document: Record = {"_id": oid(1), "n": 1, "x": 1, "at": {"$date": 5}, "raw": {"$binary": "", "$type": "00"}, "none": None}
-    events.add("c", oid(1), {**document, "mixed": "a", "a.b": 1, "Name": "x", "name": "y", "_cdc_op": 1, "document": {}})
+    document: Record = {
+        "_id": oid(1),
+        "n": 1,
+        "x": 1,
+        "at": {"$date": 5},
+        "raw": {"$binary": "", "$type": "00"},
+        "none": None,
+    }
+    events.add(
+        "c", oid(1), {**document, "mixed": "a", "a.b": 1, "Name": "x", "name": "y", "_cdc_op": 1, "document": {}}
+    )
     events.add("c", oid(2), {"_id": oid(2), "n": {"$numberLong": "2"}, "x": 1.5, "mixed": 5, "list": []})
     lakehouse.run("shapes", events.records)
     (declared,) = declared_tables("shapes", lakehouse.project / "models").values()
-    kinds = {"_id": "objectId", "n": "long", "x": "double", "at": "date", "raw": "binData", "none": "any", "mixed": "any"}
+    kinds = {
+        "_id": "objectId",
+        "n": "long",
+        "x": "double",
+        "at": "date",
+        "raw": "binData",
+        "none": "any",
+        "mixed": "any",
+    }
     kinds |= {"Name": "string", "document": "any", "list": "any", "_document": "document"}
     assert declared.table.columns == {name: f"Bson({kind})" for name, kind in kinds.items()}
     assert declared.table.keys == ["_id"]
@@ -177,7 +225,9 @@ def test_documents_are_replaced_deleted_and_come_back_in_any_order(lakehouse: La
     events.add("d", 2, source={"ord": 12})
     events.record(None, {"id": "2"})
     events.add("c", 3, {"_id": {"$numberLong": "3"}, "a": 1}, source={"ord": 1, "ts_ms": 1700000001000})
-    events.add("d", 3, before={"_id": {"$numberLong": "3"}, "a": 1}, key=None, source={"ord": 2, "ts_ms": 1700000001000})
+    events.add(
+        "d", 3, before={"_id": {"$numberLong": "3"}, "a": 1}, key=None, source={"ord": 2, "ts_ms": 1700000001000}
+    )
     events.add("c", 3, {"_id": 3, "a": 5}, source={"ord": 3, "ts_ms": 1700000001000})
     for a in (1, 2):  # one transaction: one cluster time, so the topic's order decides
         told = {"ord": 5, "ts_ms": 1700000001000, "lsid": "s", "txnNumber": 8}
@@ -192,7 +242,9 @@ def test_documents_are_replaced_deleted_and_come_back_in_any_order(lakehouse: La
     for system in ("mongo_order", "mongo_late", "mongo_shuffled"):
         assert lakehouse.sql(f"select _id, a, b, c from {system}.orders order by _id") == wanted, system
         assert lakehouse.rejected(system) == []
-    (row,) = lakehouse.sql("select _cdc_transaction_id, _cdc_position, document from silver.mongo_order__orders where _id = 4")
+    (row,) = lakehouse.sql(
+        "select _cdc_transaction_id, _cdc_position, document from silver.mongo_order__orders where _id = 4"
+    )
     assert row[0] == "s:8" and json.loads(row[2]) == {"_id": 4, "a": 2}
     assert row[1] == "0000.000000017000000010000000000005.1.0000000000.00000000000000000010"
 
@@ -216,7 +268,9 @@ def test_a_document_is_kept_as_it_is_until_an_update_changes_it(lakehouse: Lakeh
     events.add("u", 1, None, sets(truncated=[{"field": "e", "size": 0}]))
     lakehouse.run("whole", events.records[4:])
     assert lakehouse.sql("select get_json_object(document, '$.e') from whole.whole") == [("[]",)]
-    cuts = "transform(filter(_cdc_patches, p -> p.size is not null), p -> concat_ws('.', p.name, p.path) || '=' || p.size)"
+    cuts = (
+        "transform(filter(_cdc_patches, p -> p.size is not null), p -> concat_ws('.', p.name, p.path) || '=' || p.size)"
+    )
     assert lakehouse.sql(f"select {cuts} from silver.whole__whole") == [
         (["e.0=2", "e=0", "document.e.0=2", "document.e=0"],)
     ]  # of cuts of one array, the last

@@ -1,7 +1,7 @@
 """Every Debezium type in every handling mode of the connectors: the value itself, or the event is rejected.
 
-Source: Debezium's documentation of PostgreSQL, MySQL and MariaDB, "Data type mappings", `time.precision.mode`, and the handling
-modes `decimal`, `binary`, `bigint.unsigned`, `interval` and `hstore`.
+Source: Debezium's documentation of PostgreSQL, MySQL and MariaDB, "Data type mappings", `time.precision.mode`, and the
+handling modes `decimal`, `binary`, `bigint.unsigned`, `interval` and `hstore`.
 """
 
 import base64
@@ -43,14 +43,23 @@ NO_DATES = [
 NO_TIMES = ["12:34Z", "noon", "24:00:00Z", "12:60:00Z", "12:34:56+02:00", "12:34:56.0123456789Z"]
 NO_TIMESTAMPS = ["2017-13-15T00Z", "2017-13-15T00:00:00Z", "2017-09-15T12:34:56.0000001Z", "2017-09-15T12:34:56+02:00"]
 NO_TIMESTAMPS += ["0000-01-01T00:00:00Z", "2017-09-15Z", "2017-09-15T12:34Z"]
-NO_SCALES = [{"value": "AA=="}, {"value": "MDk="}, {"scale": 3}, {"scale": 3, "value": "#"}, {"scale": None, "value": "AA=="}]
-NO_SCALES += [{"scale": scale, "value": "AQ=="} for scale in (2**31 - 1, 2**31 - 2, -(2**31))] + [{"scale": 2, "value": 1234}]
+NO_SCALES = [
+    {"value": "AA=="},
+    {"value": "MDk="},
+    {"scale": 3},
+    {"scale": 3, "value": "#"},
+    {"scale": None, "value": "AA=="},
+]
+NO_SCALES += [{"scale": scale, "value": "AQ=="} for scale in (2**31 - 1, 2**31 - 2, -(2**31))] + [
+    {"scale": 2, "value": 1234}
+]
 NO_WKB = [{"wkb": "?"}, {"x": 1}]
 NO_POINT = [{"lat": 1}, {"x": 1}]
 NO_ANY = [10**38, {"a": [10**38, "x"]}, {"a": {"b": -(10**38)}}]
 
 
-# Type, semantic name and parameters of a column's schema; a value; its text (bytes as base64); values that cannot be used.
+# Type, semantic name and parameters of a column's schema; a value; its text (bytes as base64); values that cannot be
+# used.
 Column = tuple[str, str | None, dict[str, Any] | None, Any, str | None, list[Any]]
 COLUMNS: dict[str, Column] = {
     "small": ("int16", None, None, -32768, "-32768", [32768, 1.5, "x"]),
@@ -144,7 +153,13 @@ DECLARED = {
 def with_schema(record: dict[str, Any]) -> dict[str, Any]:
     fields: list[dict[str, Any]] = [{"type": "int32", "optional": False, "field": "id"}]
     for name, (kind, semantic, parameters, *_) in COLUMNS.items():
-        field: dict[str, Any] = {"type": kind, "optional": True, "name": semantic, "parameters": parameters, "field": name}
+        field: dict[str, Any] = {
+            "type": kind,
+            "optional": True,
+            "name": semantic,
+            "parameters": parameters,
+            "field": name,
+        }
         if kind == "array":
             items = {None: "int32", CONNECT + "Decimal": "bytes", DEBEZIUM + "data.FloatVector": "float"}
             items[DEBEZIUM + "data.DoubleVector"] = "double"
@@ -192,20 +207,41 @@ def test_every_type_in_every_handling_mode_is_exact_or_rejected(lakehouse: Lakeh
 def test_numbers_of_any_length_are_exact(lakehouse: Lakehouse) -> None:
     chance = random.Random(20)
     numbers = [
-        sign * (256**size // part + more) for size in range(33) for part in (1, 2) for more in (-1, 0, 1) for sign in (1, -1)
+        sign * (256**size // part + more)
+        for size in range(33)
+        for part in (1, 2)
+        for more in (-1, 0, 1)
+        for sign in (1, -1)
     ]
     numbers += [chance.randrange(-(10**digits), 10**digits) for digits in range(1, 600, 7)]
     numbers += [10**digits for digits in range(17, 130)]
     fields = [
         {"type": "int32", "field": "id"},
-        {"type": "bytes", "optional": True, "name": CONNECT + "Decimal", "parameters": decimal(600, 0), "field": "whole"},
-        {"type": "bytes", "optional": True, "name": CONNECT + "Decimal", "parameters": decimal(600, 40), "field": "parts"},
+        {
+            "type": "bytes",
+            "optional": True,
+            "name": CONNECT + "Decimal",
+            "parameters": decimal(600, 0),
+            "field": "whole",
+        },
+        {
+            "type": "bytes",
+            "optional": True,
+            "name": CONNECT + "Decimal",
+            "parameters": decimal(600, 40),
+            "field": "parts",
+        },
         {"type": "struct", "optional": True, "name": DEBEZIUM + "data.VariableScaleDecimal", "field": "any_scale"},
     ]
     schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
     records = []
     for at, number in enumerate(numbers):
-        row = {"id": at, "whole": unscaled(number), "parts": unscaled(number), "any_scale": {"scale": 7, "value": unscaled(number)}}
+        row = {
+            "id": at,
+            "whole": unscaled(number),
+            "parts": unscaled(number),
+            "any_scale": {"scale": 7, "value": unscaled(number)},
+        }
         record = event("c", at + 1, row)
         records.append({**record, "value": json.dumps({"schema": schema, "payload": json.loads(record["value"])})})
     lakehouse.run("numbers", records)
@@ -221,8 +257,19 @@ def test_numbers_of_any_length_are_exact(lakehouse: Lakehouse) -> None:
 
 
 def test_types_of_most_tables_are_compiled(lakehouse: Any) -> None:
-    """A lambda anywhere among the expressions of a table's types has Spark copy each row there (docs/decisions/0005)."""
-    plain = ["int32", "uint64", "double", "float32", "Decimal(12,2)", "DecimalText(12,2)", "string", "bytes", "Date", "MicroTime"]
+    """A lambda anywhere among the expressions of a table's types has Spark copy each row (docs/decisions/0005)."""
+    plain = [
+        "int32",
+        "uint64",
+        "double",
+        "float32",
+        "Decimal(12,2)",
+        "DecimalText(12,2)",
+        "string",
+        "bytes",
+        "Date",
+        "MicroTime",
+    ]
     plain += ["Timestamp", "MicroTimestamp", "ZonedTimestamp", "Bits(5)", "any"]
     names = [f"c{at}" for at in range(len(plain))]
     lakehouse.land("compiled", [created(1, **dict.fromkeys(["id", *names]))])

@@ -59,7 +59,10 @@ def test_huawei_corpus_gives_its_rows_in_order_and_shuffled(lakehouse: Lakehouse
     """Both formats are of one table, and are loaded as one."""
     records = corpus_records(corpus("vendor_huawei_cdl"))
     lakehouse.run("huawei_corpus", records)
-    wanted = [{name: row[name] for name in ("count1", "id", "time1", "decimalNum")} for row in corpus_rows("vendor_huawei_cdl")]
+    wanted = [
+        {name: row[name] for name in ("count1", "id", "time1", "decimalNum")}
+        for row in corpus_rows("vendor_huawei_cdl")
+    ]
 
     assert texts(lakehouse.rows("huawei_corpus.ct_pg2hudi", "id")) == wanted
     assert lakehouse.rejected("huawei_corpus") == []
@@ -127,7 +130,9 @@ KEYS = {"meters": ["meter_id"]}
 
 
 def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) -> None:
-    """All in one system: the vendors' tables have names of their own, but for the one that both of Huawei's formats carry."""
+    """All in one system: the vendors' tables have names of their own, but for the one that both of Huawei's formats
+    carry.
+    """
     from scripts.scaffold import declared_tables
 
     records: list[Record] = []
@@ -141,10 +146,15 @@ def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) ->
     for part in shuffled(records, seed=3):
         lakehouse.run("vendors_shuffled", part, keys=KEYS)
     declared = {d.table.name: d for d in declared_tables("vendors", lakehouse.project / "models").values()}
-    assert {name: d.table.keys for name, d in declared.items()} == {name: content["key"] for name, content in wanted.items()}
+    assert {name: d.table.keys for name, d in declared.items()} == {
+        name: content["key"] for name, content in wanted.items()
+    }
     for table, content in wanted.items():
         for system in ("vendors", "vendors_shuffled"):
-            assert ordered(lakehouse.printed(f"{system}.{declared[table].relation}")) == ordered(content["rows"]), (system, table)
+            assert ordered(lakehouse.printed(f"{system}.{declared[table].relation}")) == ordered(content["rows"]), (
+                system,
+                table,
+            )
     assert lakehouse.rejected("vendors") == lakehouse.rejected("vendors_shuffled") == []
 
 
@@ -168,7 +178,9 @@ def cdl(
         "TIMESTAMP": 1700000000000 + offset,
         "OPERATION": operation,
         "LOB_COLUMNS": None,
-        "transaction": {"properties": [{"name": "txId", "value": 7}] + ([{"name": "lsn", "value": lsn}] if lsn else [])},
+        "transaction": {
+            "properties": [{"name": "txId", "value": 7}] + ([{"name": "lsn", "value": lsn}] if lsn else [])
+        },
         "unique": unique,
         "data": data,
         "before": before,
@@ -233,7 +245,14 @@ def test_huawei_positions_and_key_changes(lakehouse: Lakehouse) -> None:
 
 
 def lindorm(
-    offset: int, op: str, before: Any, after: Any, at: int | None = 100, written: int = 200, topic: str = "l", **source: Any
+    offset: int,
+    op: str,
+    before: Any,
+    after: Any,
+    at: int | None = 100,
+    written: int = 200,
+    topic: str = "l",
+    **source: Any,
 ) -> Record:
     told = {"version": "v1.0", "db": "ld-1", "namespace": "n", "table": "t", "ts_ms": at, **source}
     payload = {"op": op, "ts_ms": written, "before": before, "after": after, "source": told}
@@ -244,13 +263,24 @@ def lindorm(
 
 
 def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: Lakehouse) -> None:
-    key_schema = {"type": "struct", "fields": [{"name": "id", "index": "0", "schema": {"type": "INT64", "optional": "false"}}]}
+    key_schema = {
+        "type": "struct",
+        "fields": [{"name": "id", "index": "0", "schema": {"type": "INT64", "optional": "false"}}],
+    }
 
     def postgresql(offset: int, op: str, lsn: int, number: int | None, **members: Any) -> Record:
-        source = {"connector": "postgresql", "name": "p", "ts_ms": 900 - offset, "snapshot": members.pop("snapshot", False)}
+        source = {
+            "connector": "postgresql",
+            "name": "p",
+            "ts_ms": 900 - offset,
+            "snapshot": members.pop("snapshot", False),
+        }
         source |= {"db": "d", "schema": "s", "table": "t", "lsn": lsn, **members.pop("source", {})}
         key = None if number is None else {"schema": key_schema, "payload": {"id": str(number)}}
-        value = {"schema": {"type": "struct", "fields": []}, "payload": {"source": source, "op": op, "ts_ms": 5, **members}}
+        value = {
+            "schema": {"type": "struct", "fields": []},
+            "payload": {"source": source, "op": op, "ts_ms": 5, **members},
+        }
         return record("p.s.t", offset, json.dumps(value), key=key)
 
     def row(number: int, note: str) -> dict[str, Any]:
@@ -265,7 +295,9 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
             postgresql(6, "r", 100, 2, before=None, after=row(2, "read"), snapshot="true", source=sequence),
             postgresql(7, "c", 110, 3, before=None, after=row(3, "gone")),
             postgresql(8, "d", 120, 3, before=None, after=None),
-            postgresql(9, "m", 120, None, message={"prefix": "x", "content": "Ymfy"}, source={"schema": "", "table": ""}),
+            postgresql(
+                9, "m", 120, None, message={"prefix": "x", "content": "Ymfy"}, source={"schema": "", "table": ""}
+            ),
             postgresql(10, "c", 130, 2**53 + 1, before=None, after=row(2**53 + 1, "exact")),
             postgresql(11, "d", 140, 2**53 + 1, before=None, after=None),
             postgresql(12, "u", 150, 2, before={"id": 2}, after=row(2, "__debezium_unavailable_value")),
@@ -276,7 +308,9 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
     kinds = dict(lakehouse.sql("select kind, sum(events) from monitoring.tencent_pg__event_counts group by 1"))
     assert kinds == {"change": 8, "message": 1}
 
-    def mysql(offset: int, op: str, pos: int, before: Any, after: Any, badge: str | None, at: int = 1700000000000) -> Record:
+    def mysql(
+        offset: int, op: str, pos: int, before: Any, after: Any, badge: str | None, at: int = 1700000000000
+    ) -> Record:
         source = {"connector": "mysql", "name": "m", "ts_ms": at, "snapshot": False, "db": "d", "table": "t"}
         source |= {"server_id": 0, "gtid": None, "file": "b.000009", "pos": pos, "row": 0, "query": "DELETE FROM t"}
         payload = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1700000001500}
@@ -287,17 +321,31 @@ def test_tencent_keys_as_text_booleans_and_records_that_are_no_rows(lakehouse: L
         {"name": "badge", "jdbcType": 12, "typeName": "VARCHAR", "length": 9, "position": 1, "optional": True},
         {"name": "born", "jdbcType": 91, "typeName": "DATE", "position": 2, "optional": True},
     ]
-    change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": [], "columns": columns}, "comment": None}
-    history = {"source": {"server": "m"}, "position": {"ts_sec": 1, "file": "b.000009", "pos": 4, "gtids": "", "snapshot": True}}
-    schema_change = {"source": {"connector": "mysql", "name": "m", "snapshot": "false", "db": "d", "table": "t", "pos": 4}}
+    change = {
+        "type": "CREATE",
+        "id": '"d"."t"',
+        "table": {"primaryKeyColumnNames": [], "columns": columns},
+        "comment": None,
+    }
+    history = {
+        "source": {"server": "m"},
+        "position": {"ts_sec": 1, "file": "b.000009", "pos": 4, "gtids": "", "snapshot": True},
+    }
+    schema_change = {
+        "source": {"connector": "mysql", "name": "m", "snapshot": "false", "db": "d", "table": "t", "pos": 4}
+    }
     lakehouse.run(
         "tencent_my",
         [
             record(
-                "m.d.t", 0, json.dumps(history | {"databaseName": "d", "ddl": "CREATE TABLE `t` (…)", "tableChanges": [change]})
+                "m.d.t",
+                0,
+                json.dumps(history | {"databaseName": "d", "ddl": "CREATE TABLE `t` (…)", "tableChanges": [change]}),
             ),
             record(
-                "m.d.t", 1, {"schema": {}, "payload": schema_change | {"databaseName": "d", "ddl": "rename …", "tableChanges": []}}
+                "m.d.t",
+                1,
+                {"schema": {}, "payload": schema_change | {"databaseName": "d", "ddl": "rename …", "tableChanges": []}},
             ),
             mysql(2, "c", 10, None, {"badge": "a", "born": 0}, "a", at=0),
             mysql(3, "c", 20, None, {"badge": "b", "born": 1}, "b"),
@@ -349,7 +397,9 @@ def is_part(shown: Any, whole: Any) -> bool:
 
 
 def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are_shown(lakehouse: Any) -> None:
-    """Each value that is shown is what silver has after the event alone; a metadata column that is not shown has nothing to say."""
+    """Each value that is shown is what silver has after the event alone; a metadata column that is not shown has
+    nothing to say.
+    """
     sample: dict[tuple[Any, ...], Record] = {}
     for path in EVENTS.glob("*.jsonl"):
         for line in path.read_bytes().splitlines():
@@ -358,7 +408,9 @@ def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are
     worked: dict[str, list[tuple[str, str]]] = {}
     landed = []
     for page in sorted((REPOSITORY / "docs" / "connectors").glob("*.md")):
-        for section in re.findall(r"^## A worked .*?(?=^## |\Z)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for section in re.findall(
+            r"^## A worked .*?(?=^## |\Z)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
             shown = json.loads(re.findall(r"```json\n(.*?)```", section, re.DOTALL)[0])
             place = shown["topic"], shown["partition"], shown["offset"]
             for member in ("key", "value"):
@@ -367,7 +419,9 @@ def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are
                 assert is_part(shown[member], whole), (page.name, place, member)
             landed.append(sample[place])
             cells = re.findall(r"^\| (`[^|]+`) \| (.+) \|$", section, re.MULTILINE)
-            worked["/".join(map(str, place))] = [(name, cell) for names, cell in cells for name in re.findall("`([^`]+)`", names)]
+            worked["/".join(map(str, place))] = [
+                (name, cell) for names, cell in cells for name in re.findall("`([^`]+)`", names)
+            ]
     assert len(worked) == len(landed) == 24
 
     lakehouse.run("worked", landed, keys={"meters": ["meter_id"], "carts": ["id"], "lines": ["id"]})
@@ -383,11 +437,18 @@ def test_worked_events_of_the_pages_are_of_the_sample_and_have_the_rows_that_are
                 if not by_rule and not (name.startswith("_cdc_") and row[name] in (None, "false")):
                     wrong.append((event, name))
             for name, cell in cells:
-                value = re.fullmatch(r"`([^`]+)`( \(.*\))?", cell.split(" | ")[-1])  # else it comes from events before it
+                value = re.fullmatch(
+                    r"`([^`]+)`( \(.*\))?", cell.split(" | ")[-1]
+                )  # else it comes from events before it
                 if row.get(name) != value[1] if value else cell.startswith("NULL") and row.get(name) is not None:
                     wrong.append((event, name, cell, str(row.get(name))))
     of_other_records = {  # shown as a number in base 16, and as the type that a DDL record tells
         ("lindorm_sensors/0/3", "ROW", "`00FF10`", base64.b64encode(bytes.fromhex("00FF10")).decode()),
-        ("billing.billing.tariffs/0/29", "cents_per_kwh", "`9.900`", base64.b64encode((9900).to_bytes(2, "big")).decode()),
+        (
+            "billing.billing.tariffs/0/29",
+            "cents_per_kwh",
+            "`9.900`",
+            base64.b64encode((9900).to_bytes(2, "big")).decode(),
+        ),
     }
     assert (set(wrong), worked) == (of_other_records, {})

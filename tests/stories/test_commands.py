@@ -24,7 +24,16 @@ def of_safe_topic(record: dict[str, Any]) -> dict[str, Any]:
 TOPICS = ["../../x", "'; drop table y; --", "x" * 249, "q\"u`o'te", ""]
 
 
-TABLES = ["a.b", "a`b", "'; drop table x; --", '../ünï😀 "\\n', "2024", "1e5", "null", "\n\t\r\x00\x07\x1b[2J\x7f\x9b\u202e"]
+TABLES = [
+    "a.b",
+    "a`b",
+    "'; drop table x; --",
+    '../ünï😀 "\\n',
+    "2024",
+    "1e5",
+    "null",
+    "\n\t\r\x00\x07\x1b[2J\x7f\x9b\u202e",
+]
 
 
 HOSTILE = [
@@ -79,7 +88,10 @@ HOSTILE = [
         ({"KEYS": "orders"}, "KEYS='orders': 'orders' is not of the form table=column"),
         ({"KEYS": "it's=id"}, 'KEYS="it\'s=id": a quote is not closed.'),
         ({"KEYS": "orders=nope"}, "KEYS: table public.orders has no column nope; it has id."),
-        ({"CONNECTOR": "mysql"}, "CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector 'postgresql'"),
+        (
+            {"CONNECTOR": "mysql"},
+            "CONNECTOR=mysql: the events of topic 'shop.public.orders' are of connector 'postgresql'",
+        ),
     ],
     ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
 )
@@ -141,7 +153,9 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     assert "Building 1 models …" in capsys.readouterr().out
 
     delays = "source_to_connector, connector_to_kafka, lag - landing_to_merge - kafka_to_landing, landing_to_merge > 0"
-    (place,) = lakehouse.sql(f"select source_table, unix_millis(changed_at), {delays}, batch from monitoring.empty__lag")
+    (place,) = lakehouse.sql(
+        f"select source_table, unix_millis(changed_at), {delays}, batch from monitoring.empty__lag"
+    )
     assert place == ("public.orders", 1700000000011, Decimal("0.001"), Decimal("-0.012"), Decimal("-0.011"), True, 2)
     assert lakehouse.dbt("source", "freshness", "--select", "source:bronze.empty").success
 
@@ -201,20 +215,33 @@ def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_mo
 def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a test of dbt."""
+    """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a
+    test of dbt.
+    """
     later = updated(30, id=2, note="later")
     later["value"] = later["value"].replace('"op": "u"', '"op": "x"')
     tombstone = {**deleted(20, id=1), "offset": 21, "value": None}
-    records = [created(10, id=1), created(11, id=2, note="first"), updated(15, id=1), deleted(20, id=1), tombstone, later]
+    records = [
+        created(10, id=1),
+        created(11, id=2, note="first"),
+        updated(15, id=1),
+        deleted(20, id=1),
+        tombstone,
+        later,
+    ]
     records.append({**created(40, id=3), "topic": "shop.public.unknown", "value": "{}"})
     lakehouse.run("replayed", records)
 
     def accounts() -> dict[str, int]:
         counts = dict(lakehouse.sql("select kind, sum(events) from monitoring.replayed__event_counts group by kind"))
         merged = "select count(distinct regexp_replace(_cdc_event_id, '#before$', '')) from silver.replayed__orders"
-        is_superseded = "_cdc_kind = 'change' and _cdc_event_id not in (select _cdc_event_id from silver.replayed__orders)"
+        is_superseded = (
+            "_cdc_kind = 'change' and _cdc_event_id not in (select _cdc_event_id from silver.replayed__orders)"
+        )
         found = {"rejected": counts.pop("rejected", 0), "merged": lakehouse.sql(merged)[0][0]}
-        found["superseded"] = lakehouse.sql(f"select count(*) from staging.stg_replayed__orders where {is_superseded}")[0][0]
+        found["superseded"] = lakehouse.sql(f"select count(*) from staging.stg_replayed__orders where {is_superseded}")[
+            0
+        ][0]
         assert counts.pop("change") == found["merged"] + found["superseded"]
         found["no rows"] = sum(counts.values())
         assert sum(found.values()) == lakehouse.sql("select count(*) from bronze.replayed")[0][0] == len(records)
@@ -227,7 +254,9 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
     mart.parent.mkdir()
     mart.write_text("select note from {{ ref('live_replayed__orders') }}")
     try:
-        connector.write_text(before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\""))
+        connector.write_text(
+            before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\"")
+        )
         replay = [lakehouse._run.Request("replayed", "", None, {})]
         monkeypatch.setenv("REPLAY", "1")
         assert lakehouse._run._replay(lakehouse.spark, replay, print) == 0
@@ -235,8 +264,12 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
         assert lakehouse.rows("replayed.orders") == [{"id": 2, "note": "later"}]
         assert lakehouse.rows("marts.notes") == [{"note": "later"}]
         for table in ("staging.stg_replayed__orders", "silver.replayed__orders"):  # neither was rebuilt
-            assert lakehouse.sql(f"select min_by(is_current_ancestor, made_current_at) from {table}.history") == [(True,)]
-        assert lakehouse.dbt("run", "--full-refresh", "--select", "replayed__orders").success  # it has read as many as there are
+            assert lakehouse.sql(f"select min_by(is_current_ancestor, made_current_at) from {table}.history") == [
+                (True,)
+            ]
+        assert lakehouse.dbt(
+            "run", "--full-refresh", "--select", "replayed__orders"
+        ).success  # it has read as many as there are
         check = ["test", "--select", "test_name:every_record_counted"]
         assert lakehouse.dbt(*check).success
         lakehouse.spark.sql("delete from monitoring.replayed__event_counts where kind = 'tombstone'")
@@ -245,7 +278,9 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
         connector.write_text(before)
 
 
-def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, capfd: pytest.CaptureFixture[str]) -> None:
+def test_values_of_rows_are_in_no_log_model_or_artefact(
+    lakehouse: Lakehouse, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Not of good rows, of rejected records, of lines that are no records, of keys, nor where a log starts over."""
     secret = "marked-7b41"
     wrong = created(14, id="k5", note=secret, amount="x")
@@ -276,7 +311,9 @@ def test_values_of_rows_are_in_no_log_model_or_artefact(lakehouse: Lakehouse, ca
     assert secret not in "\n".join(said)
     data = {lakehouse.project / "events", lakehouse.project / "lakehouse" / "warehouse"}
     files = [path for path in lakehouse.project.rglob("*") if path.is_file() and not data & set(path.parents)]
-    assert {"dbt.log", "spark.log", "manifest.json", "catalog.json", "spilled__orders.sql"} <= {path.name for path in files}
+    assert {"dbt.log", "spark.log", "manifest.json", "catalog.json", "spilled__orders.sql"} <= {
+        path.name for path in files
+    }
     assert [str(path) for path in files if secret.encode() in path.read_bytes()] == []
 
 
@@ -291,7 +328,9 @@ def test_hostile_names_and_values_are_only_names_and_values(
         expected.append(row)
     key = {name: f"{name}{{{{ 1 }}}}" for name in HOSTILE}
     records.append(event("c", 50, {**key, "note": "{{ 1 }}"}, key, table="keyed by all"))
-    records.append(event("c", 51, {**key, "note": "gone", "ünï😀": "other"}, {**key, "ünï😀": "other"}, table="keyed by all"))
+    records.append(
+        event("c", 51, {**key, "note": "gone", "ünï😀": "other"}, {**key, "ünï😀": "other"}, table="keyed by all")
+    )
     records.append(event("d", 52, None, {**key, "ünï😀": "other"}, table="keyed by all"))
     for topic in TOPICS:
         envelope = json.dumps({"op": "c", "after": {"id": 1, "topic": topic}})

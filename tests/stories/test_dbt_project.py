@@ -26,7 +26,9 @@ def dbt(lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     package.mkdir()
     for name in ("dbt_project.yml", "docs", "macros", "profiles", "profiles.yml", "seeds"):
         (package / name).symlink_to(REPOSITORY / name)
-    for sample in (REPOSITORY / "models").glob("*/lindorm"):  # of the samples one: dbt reads all models also where they are off
+    for sample in (REPOSITORY / "models").glob(
+        "*/lindorm"
+    ):  # of the samples one: dbt reads all models also where they are off
         shutil.copytree(sample, package / "models" / sample.parent.name)
     packages, project = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (folder / "packages.yml").write_text(packages)

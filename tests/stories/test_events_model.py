@@ -7,11 +7,16 @@ from conftest import Lakehouse
 from test_routing import bare, change, counted, on_topic
 
 
-def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(lakehouse: Lakehouse, project: Path) -> None:
+def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(
+    lakehouse: Lakehouse, project: Path
+) -> None:
     system, models = "behind", ["stg_behind__orders", "stg_behind__lines", "behind__orders"]
     models += ["behind__event_counts", "behind__rejected_events"]
     lakehouse.run(system, on_topic("t", [change("orders", "c", 10, 1), change("lines", "c", 11, 1)]))
-    new = [{**record, "topic": "t", "offset": offset} for offset, record in ((20, change("orders", "c", 20, 2)), (21, bare("{")))]
+    new = [
+        {**record, "topic": "t", "offset": offset}
+        for offset, record in ((20, change("orders", "c", 20, 2)), (21, bare("{")))
+    ]
     lakehouse.land(system, new)
 
     assert lakehouse.dbt("run", "--select", *models).success
@@ -23,7 +28,9 @@ def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(l
     failed = lakehouse.dbt("run", "--select", *models)
     assert not failed.success
     assert any("dbt run --select behind__events+" in str(node.message) for node in failed.result)
-    statement = project / "target" / "run" / "debezium_lakehouse" / "models" / "staging" / system / f"{system}__events.sql"
+    statement = (
+        project / "target" / "run" / "debezium_lakehouse" / "models" / "staging" / system / f"{system}__events.sql"
+    )
     with pytest.raises(Exception, match="Found conflicting files"):  # of a run that looked when this one did
         lakehouse.sql(statement.read_text())
     assert lakehouse.sql("select count(*) from staging.behind__events") == [(4,)]

@@ -90,8 +90,12 @@ def test_other_readers_see_what_spark_sees_and_live_tables_in_place_of_views(
     assert {str(one.file_format) for task in table.plan_files() for one in task.delete_files} == {"FileFormat.PUFFIN"}
     live = rows(lakehouse.table(f"{SYSTEM}.orders").toArrow())
     assert rows(read["orders"]) == rows(read["frame"].to_arrow()) == live
-    assert [row[0] for row in read["largest"]] == [row["order_id"] for row in lakehouse.rows(f"{SYSTEM}.orders")[::-1]][:3]
-    of_spark = lakehouse.spark.sql(f"select * from staging.stg_{SYSTEM}__orders where _cdc_kind = 'change' order by _cdc_position")
+    assert [row[0] for row in read["largest"]] == [row["order_id"] for row in lakehouse.rows(f"{SYSTEM}.orders")[::-1]][
+        :3
+    ]
+    of_spark = lakehouse.spark.sql(
+        f"select * from staging.stg_{SYSTEM}__orders where _cdc_kind = 'change' order by _cdc_position"
+    )
     assert [plain(row) for row in read["log"].to_pylist()] == [plain(row) for row in of_spark.toArrow().to_pylist()]
     for name in [(schema, table) for schema in ("silver", "staging", SYSTEM) for table in tables(schema)]:
         of_spark = rows(lakehouse.table(".".join(name)).toArrow())

@@ -38,7 +38,9 @@ def story(told: Callable[[], Story]) -> Callable[[dict[str, Exception]], None]:
 
 
 def tell(
-    run: Callable[[list[Record]], None], rows_of: Callable[[list[str]], dict[str, Rows]], rebuild: Callable[[list[str]], None]
+    run: Callable[[list[Record]], None],
+    rows_of: Callable[[list[str]], dict[str, Rows]],
+    rebuild: Callable[[list[str]], None],
 ) -> dict[str, Exception]:
     """What went wrong in which story, told to the end, and each table built anew from all events.
 
@@ -71,7 +73,9 @@ def tell(
     rebuilt = rows_of([*tables.values()])
     for name, table in tables.items():
         if rebuilt[table] != rows[name]:
-            failed.setdefault(name, AssertionError(f"built anew from all events: {rebuilt[table]} instead of {rows[name]}"))
+            failed.setdefault(
+                name, AssertionError(f"built anew from all events: {rebuilt[table]} instead of {rows[name]}")
+            )
     return failed
 
 
@@ -126,14 +130,21 @@ def test_no_clock_decides_anything() -> Story:
 
 @story
 def test_late_older_events_of_mysql_are_ignored() -> Story:
-    yield list(map(of_mysql, [created(10, id=1, note="new"), updated(40, id=1, note="paid"), created(11, id=2), deleted(50, id=2)]))
+    yield list(
+        map(
+            of_mysql,
+            [created(10, id=1, note="new"), updated(40, id=1, note="paid"), created(11, id=2), deleted(50, id=2)],
+        )
+    )
     rows = yield list(map(of_mysql, [updated(30, id=1, note="open"), updated(45, id=2, note="gone"), deleted(9, id=1)]))
     assert rows == [{"id": 1, "note": "paid"}]
 
 
 @story
 def test_row_images_of_mysql_are_whole() -> Story:
-    """Debezium requires them (binlog_row_image=FULL): what is missing is NULL. Under NOBLOB it says which values it has not."""
+    """Debezium requires them (binlog_row_image=FULL): what is missing is NULL. Under NOBLOB it says which values it has
+    not.
+    """
     yield [of_mysql(created(10, id=1, note="a", more="b"))]
     rows = yield [of_mysql(updated(20, id=1, note=PLACEHOLDER))]
     assert rows == [{"id": 1, "note": "a", "more": None}]
@@ -190,7 +201,10 @@ def test_late_older_event_supplies_exactly_the_value_that_was_left_out() -> Stor
 @story
 def test_a_delete_before_an_unavailable_value_leaves_null_in_every_order() -> Story:
     orders = list(itertools.permutations(range(3)))  # each is the order of arrival of one key
-    events = [[created(10, id=key, note="old"), deleted(20, id=key), updated(40, id=key, note=PLACEHOLDER)] for key in range(6)]
+    events = [
+        [created(10, id=key, note="old"), deleted(20, id=key), updated(40, id=key, note=PLACEHOLDER)]
+        for key in range(6)
+    ]
     for step in range(3):
         rows = yield [{**events[key][order[step]], "offset": 100 * step + key} for key, order in enumerate(orders)]
     assert rows == [{"id": key, "note": None} for key in range(6)]
@@ -232,7 +246,9 @@ def test_snapshot_row_loses_to_a_change_at_its_position() -> Story:
 
 @story
 def test_row_of_an_incremental_snapshot_loses_to_the_transaction_after_its_commit() -> Story:
-    """With `read.only=true` it has the position of a change that was written after those of a transaction that was still open."""
+    """With `read.only=true` it has the position of a change that was written after those of a transaction that was
+    still open.
+    """
     rows = yield [event("r", 30, {"id": 1, "note": "read"}, offset=0, snapshot="incremental", sequence=(40, 30))]
     assert rows == [{"id": 1, "note": "read"}]
 
@@ -266,10 +282,17 @@ def test_rows_that_a_repeated_snapshot_did_not_find_are_named(lakehouse: Lakehou
 
     assert missed(*snapshot(10, 1, 2, 3, 4), updated(25, id=2, note="b"), deleted(26, id=4)) == []
     assert missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3)) == [1, 3]  # and one that is older
-    assert lakehouse.sql(f"select id from {system}.orders order by id") == [(1,), (2,), (3,), (5,)]  # only events delete
+    assert lakehouse.sql(f"select id from {system}.orders order by id") == [
+        (1,),
+        (2,),
+        (3,),
+        (5,),
+    ]  # only events delete
 
 
-def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse: Lakehouse, project: Path, tmp_path: Path) -> None:
+def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(
+    lakehouse: Lakehouse, project: Path, tmp_path: Path
+) -> None:
     lakehouse.run("habits", [created(10, id=1, note="a")])
     assert lakehouse.dbt("parse").success
     shutil.copy(project / "target" / "manifest.json", tmp_path)
@@ -281,7 +304,9 @@ def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(lakehouse:
     table = view.replace("schema =", "materialized = 'table', file_format = 'iceberg', schema =")
     for text, is_view in ((table, False), (view, True)):
         model.write_text(text)
-        assert lakehouse.dbt(*modified).result == ([] if is_view else ["debezium_lakehouse.live.habits.live_habits__orders"])
+        assert lakehouse.dbt(*modified).result == (
+            [] if is_view else ["debezium_lakehouse.live.habits.live_habits__orders"]
+        )
         assert lakehouse.dbt("run", "--select", "live_habits__orders").success
         assert [name for _, name, _ in lakehouse.sql("show views in habits")] == ["orders"] * is_view
         assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
@@ -300,7 +325,10 @@ def test_descriptions_that_change_become_comments_with_the_next_changes(lakehous
 def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.land("bydbt", [created(10, id=1, note="a")])
     lakehouse.scaffold("bydbt")
-    for path in [*(project / "models").glob("*/bydbt/*"), project / "models" / "bronze" / "bydbt.yml"]:  # another system's models
+    for path in [
+        *(project / "models").glob("*/bydbt/*"),
+        project / "models" / "bronze" / "bydbt.yml",
+    ]:  # another system's models
         other = Path(str(path).replace("bydbt", "absent"))
         other.parent.mkdir(exist_ok=True)
         other.write_text(path.read_text().replace("bydbt", "absent"))
@@ -315,9 +343,12 @@ def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lake
     assert not (project / "spark-warehouse").exists()  # all state is below LAKEHOUSE_DIR
 
 
-def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_what_they_had(lakehouse: Lakehouse) -> None:
+def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_what_they_had(
+    lakehouse: Lakehouse,
+) -> None:
     lakehouse.run(
-        "altered", [created(10, id=1, note="a", size=1), created(11, id=2, note="b", size=2), created(12, id=3, note="c")]
+        "altered",
+        [created(10, id=1, note="a", size=1), created(11, id=2, note="b", size=2), created(12, id=3, note="c")],
     )
     renamed = [updated(20, id=1, remark="new", size=3), {**updated(21, id=2, note="b", size="large"), "offset": 21}]
     done = lakehouse.run("altered", [*renamed, event("c", 30, {"id": 4, "note": "d"}, table="orders_of_2026")])

@@ -17,7 +17,9 @@ HAPPENINGS = ("land again", "crash", "compact", "full refresh")
 CONNECTORS = {"orders": "postgresql", "visits": "mysql"}
 
 
-def live_through(lakehouse: Lakehouse, system: str, runs: list[list[dict[str, Any]]], around: list[tuple[str, int]]) -> None:
+def live_through(
+    lakehouse: Lakehouse, system: str, runs: list[list[dict[str, Any]]], around: list[tuple[str, int]]
+) -> None:
     from dbt.adapters.spark import session
 
     for records, (happening, number) in zip(runs, around, strict=True):
@@ -31,8 +33,12 @@ def live_through(lakehouse: Lakehouse, system: str, runs: list[list[dict[str, An
         if happening == "compact":
             for table in tables:
                 name = f"table => 'silver.{table}'"
-                lakehouse.spark.sql(f"call system.rewrite_data_files({name}, options => map('rewrite-all', 'true'))").collect()
-                lakehouse.spark.sql(f"call system.expire_snapshots({name}, older_than => current_timestamp())").collect()
+                lakehouse.spark.sql(
+                    f"call system.rewrite_data_files({name}, options => map('rewrite-all', 'true'))"
+                ).collect()
+                lakehouse.spark.sql(
+                    f"call system.expire_snapshots({name}, older_than => current_timestamp())"
+                ).collect()
         if happening == "full refresh":
             assert lakehouse.dbt("run", "--full-refresh", "--select", *tables).success
 
@@ -56,7 +62,9 @@ def test_any_history_gives_the_fold_whatever_happens_around_its_runs(lakehouse: 
             emptied: Event = (lsn, "t", 0, None, "false")
             chance.choice(runs).append(record(system, table, 0, emptied, next(offsets), connector))
         expected[table] = world, truncates
-    live_through(lakehouse, system, runs, [(happening, chance.randint(1, 8)) for happening in chance.sample(HAPPENINGS, RUNS)])
+    live_through(
+        lakehouse, system, runs, [(happening, chance.randint(1, 8)) for happening in chance.sample(HAPPENINGS, RUNS)]
+    )
 
     for table, (world, truncates) in expected.items():
         found = by_id(lakehouse.rows(f"{system}.{table}"))

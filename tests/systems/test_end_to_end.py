@@ -1,4 +1,6 @@
-"""Databases → Debezium → Kafka → loader → silver, while the connector is killed: in the end the tables hold the databases' rows."""
+"""Databases → Debezium → Kafka → loader → silver, while the connector is killed: in the end the tables hold the
+databases' rows.
+"""
 
 import importlib
 import os
@@ -31,9 +33,14 @@ def timed(times: dict[str, float], what: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("source", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
 def test_tables_hold_the_databases_rows(
-    lakehouse: Lakehouse, broker: Broker, source: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    lakehouse: Lakehouse,
+    broker: Broker,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Half of the topics, those of `shop`, have schema blocks; land and build while the engine is down, which is killed twice.
+    """Half of the topics, those of `shop`, have schema blocks; land and build while the engine is down, which is killed
+    twice.
 
     The changes have all types, a schema change, and an incremental snapshot while its rows change.
     """
@@ -67,10 +74,15 @@ def test_tables_hold_the_databases_rows(
     emitted = Counter((record["topic"], record["key"], record["value"]) for record in records)
     in_bronze = Counter(lakehouse.sql(f"select topic, key, value from bronze.{system}"))
     assert not emitted - in_bronze
-    assert (in_bronze - emitted).total() <= 4, "the engine sends a record before it writes it down, and was stopped four times"
+    assert (in_bronze - emitted).total() <= 4, (
+        "the engine sends a record before it writes it down, and was stopped four times"
+    )
     assert sum(one.records for one in landed) == in_bronze.total() and capture.redelivered(records) > 0
     assert any("created anew" in note for one in landed for note in one.notes)
     assert differences(lakehouse, tables, system) == []
     times["databases and Debezium"] = times["all"] - times["loader and dbt"]
     with capsys.disabled():
-        print(f"\n{system}: {len(records)} records, {len(tables)} tables; " + ", ".join(f"{k} {v:.0f} s" for k, v in times.items()))
+        print(
+            f"\n{system}: {len(records)} records, {len(tables)} tables; "
+            + ", ".join(f"{k} {v:.0f} s" for k, v in times.items())
+        )

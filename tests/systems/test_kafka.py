@@ -42,7 +42,12 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
     broker.create("plain.public.orders", partitions=2)
     broker.create("plain.public.others")
     headers = [("__debezium.name", b"x"), ("none", None), ("bytes", b"\xff\x00")]
-    first = of("plain", created(10, id=1, status="new"), created(11, id=2, status="new"), event("c", 12, {"id": 5}, table="others"))
+    first = of(
+        "plain",
+        created(10, id=1, status="new"),
+        created(11, id=2, status="new"),
+        event("c", 12, {"id": 5}, table="others"),
+    )
     first[0] |= {"headers": headers, "timestamp": 1700000000123}
     first[1] |= {"partition": 1}
     tombstone = {"topic": "plain.public.orders", "partition": 0, "key": '{"id": 1}', "value": None}
@@ -77,7 +82,9 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
         ("plain.public.orders/0/3", "schema_registry"),
         ("plain.public.others/0/1", "invalid_json"),
     ]
-    counts = lakehouse.sql("select source_table, kind, sum(events) from monitoring.plain__event_counts group by all order by 1, 2")
+    counts = lakehouse.sql(
+        "select source_table, kind, sum(events) from monitoring.plain__event_counts group by all order by 1, 2"
+    )
     assert counts == [
         (None, "rejected", 2),
         ("public.orders", "change", 2),
@@ -103,11 +110,15 @@ def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, t
         for number, (around, value) in enumerate(cases):
             whole = event("c", number, {"id": number, "value": "%s"}, table=table, prefix="rfc")["value"].encode()
             made.append(around.replace(b"%s", whole.replace(b'"%s"', value)))
-    texts["lines"] = [text.strip(b" \t\r\n").replace(b"\n", b"\r") for text in texts["lines"]]  # no line breaks in a line
+    texts["lines"] = [
+        text.strip(b" \t\r\n").replace(b"\n", b"\r") for text in texts["lines"]
+    ]  # no line breaks in a line
     file = (tmp_path / "rfc.jsonl").resolve()
     file.write_bytes(b"".join(line + b"\n" for line in texts["lines"]))
     broker.create("rfc.public.topic")
-    broker.produce([{"topic": "rfc.public.topic", "partition": 0, "key": None, "value": text} for text in texts["topic"]])
+    broker.produce(
+        [{"topic": "rfc.public.topic", "partition": 0, "key": None, "value": text} for text in texts["topic"]]
+    )
     lakehouse.land("rfc", file)
     lakehouse.run("rfc", topics(broker, "rfc.*"), keys={"topic": ["id"], "lines": ["id"]})
 
@@ -123,16 +134,26 @@ def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, t
     for table, place, first in (("topic", "rfc.public.topic/0/", 0), ("lines", f"{file}:", 1)):
         rows = {row["id"]: row["value"] for row in lakehouse.rows(f"rfc.{table}")}
         for number, (around, value) in enumerate(cases):
-            told = (table, around, value[:80], rows.get(number, "no row"), reason := reasons.get(f"{place}{number + first}"))
+            told = (
+                table,
+                around,
+                value[:80],
+                rows.get(number, "no row"),
+                reason := reasons.get(f"{place}{number + first}"),
+            )
             if around in NO_EVENTS:  # a bare line that names no table is of none
                 assert number not in rows and (reason or (table, around) == ("lines", b"{}")), told
             elif value in VALUES or around != b"%s":
                 wanted = json.loads(value, parse_float=Decimal)
                 assert number in rows and reason is None, told
-                found = rows[number] if isinstance(wanted, str | None) else json.loads(rows[number], parse_float=Decimal)
+                found = (
+                    rows[number] if isinstance(wanted, str | None) else json.loads(rows[number], parse_float=Decimal)
+                )
                 assert (type(found) is type(wanted) or isinstance(found, Decimal)) and found == wanted, told
             elif (given := EITHER.get(value)) is not None:
-                assert (rows[number] == given) if number in rows else (table == "lines" and reason == "invalid_json"), told
+                assert (rows[number] == given) if number in rows else (table == "lines" and reason == "invalid_json"), (
+                    told
+                )
             else:
                 assert number not in rows and reason, told
 
@@ -166,7 +187,10 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
     monkeypatch.setattr(loader, "CHUNK_OFFSETS", 4)
     for at in range(0, 40, 10):
         broker.produce(
-            [{**record, "partition": n % 3} for n, record in enumerate(of("dead", *(created(at + n, id=n) for n in range(9))))]
+            [
+                {**record, "partition": n % 3}
+                for n, record in enumerate(of("dead", *(created(at + n, id=n) for n in range(9))))
+            ]
         )
 
         def die(*_: Any) -> None:
@@ -188,7 +212,7 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
 
 @pytest.mark.soak
 def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker: Broker, tmp_path: Path) -> None:
-    """Of one that finds its tables, and with `make soak` of those that create them; whoever comes next does the rest."""
+    """Of one that finds its tables, and with `make soak` of those that create them; the next one does the rest."""
     checkout = Checkout(tmp_path)
     given = {"EVENTS": "", "KAFKA": broker.servers, "SYSTEM": "slain", "TOPICS": "slain.public.orders"}
     command = Command(checkout, **given)
@@ -212,7 +236,9 @@ def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker
         produce()
         assert command.do("land") == 4
         boundaries = command.passed
-        for at in [(number, "before", "", 0.0) for number in range(1, len(boundaries) + 1)] + [(len(boundaries), "after", "", 0.0)]:
+        for at in [(number, "before", "", 0.0) for number in range(1, len(boundaries) + 1)] + [
+            (len(boundaries), "after", "", 0.0)
+        ]:
             produce()
             with pytest.raises(Killed):
                 command.do("land", at=at)
@@ -225,7 +251,9 @@ def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker
         command.stop()
 
 
-def test_files_and_topics_land_in_one_system_at_once(lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_topics_land_in_one_system_at_once(
+    lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.create("rival.public.orders")
     records = of("rival", *(created(10 + n, id=n) for n in range(6)))
     broker.produce(records)
@@ -302,7 +330,9 @@ def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lak
     broker.do("delete", "partitions.public.new")
     (note,) = lakehouse.land("partitions", topics(broker, "partitions.*")).notes
     assert note.startswith("partitions.public.new/0 is there no more")
-    assert lakehouse.land("partitions", topics(broker, "partitions.*")) == loader.Landed()  # told once, though nothing has landed
+    assert (
+        lakehouse.land("partitions", topics(broker, "partitions.*")) == loader.Landed()
+    )  # told once, though nothing has landed
 
     broker.do("delete", topic)
     broker.create(topic)
@@ -407,7 +437,9 @@ def test_records_deleted_while_they_are_read_are_told(
     assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
 
 
-def test_offsets_without_records_are_told_and_only_committed_transactions_land(lakehouse: Lakehouse, broker: Broker) -> None:
+def test_offsets_without_records_are_told_and_only_committed_transactions_land(
+    lakehouse: Lakehouse, broker: Broker
+) -> None:
     topic = "marks.public.orders"
     broker.create(topic)
     broker.produce(of("marks", created(10, id=1), created(11, id=2)), "transaction")
@@ -427,7 +459,9 @@ def test_offsets_without_records_are_told_and_only_committed_transactions_land(l
 
     broker.produce(of("marks", created(16, id=7)), "begin")
     broker.produce(of("marks", created(17, id=8)))
-    assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()  # what stands after an open one waits with it
+    assert (
+        lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
+    )  # what stands after an open one waits with it
     broker.do("commit")
     assert lakehouse.land("marks", topics(broker, "marks.*")).records == 2
     assert [offset for _, _, offset in bronze(lakehouse, "marks")] == [0, 1, 5, 8, 10, 11]
@@ -481,7 +515,9 @@ def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_it
     end = 0
 
     def compacted(left: list[int], *ids: int) -> Any:
-        """What lands once changes of these ids were written and only these offsets are left; the broker keeps the last one."""
+        """What lands once changes of these ids were written and only these offsets are left; the broker keeps the last
+        one.
+        """
         nonlocal end
         for key in ids:  # each in a segment of its own
             (record,) = of("compact", updated(10 + end, id=key, note=f"at {end}"))
@@ -504,7 +540,9 @@ def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_it
     assert (landed.records, landed.notes, landed.lost) == (4, [unknown, f"{gap} 8"], [])
     lakehouse.run("compact", topics(broker, topic))
     assert [offset for _, _, offset in bronze(lakehouse, "compact")] == [1, 3, 4, 6, 7, 8, 9, 10, 11]
-    assert lakehouse.rows("compact.orders", "id") == [{"id": n, "note": f"at {at}"} for n, at in ((1, 11), (2, 10), (3, 8))]
+    assert lakehouse.rows("compact.orders", "id") == [
+        {"id": n, "note": f"at {at}"} for n, at in ((1, 11), (2, 10), (3, 8))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -599,7 +637,10 @@ def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
     monkeypatch.setattr(lakehouse._run, "_refresh", refuse)
     assert lakehouse._run.main() == 1
     told = capsys.readouterr()
-    assert "Error: short: short.public.orders/0: offsets 5 to 6 were deleted" in told.out and "nothing can be built" in told.err
+    assert (
+        "Error: short: short.public.orders/0: offsets 5 to 6 were deleted" in told.out
+        and "nothing can be built" in told.err
+    )
 
 
 @pytest.mark.soak

@@ -1,7 +1,8 @@
-"""Commands that are killed at each of their commits, Python, Spark and all; that are interrupted; that meet; that run out of room.
+"""Commands that are killed at each of their commits, Python, Spark and all; that are interrupted; that meet; that run
+out of room.
 
-`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of each part of
-a story, at others whenever the code changes.
+`make soak` dies at every boundary (tests/killed_run.py) of a run and of the tables' maintenance; `make test` at one of
+each part of a story, at others whenever the code changes.
 """
 
 import hashlib
@@ -40,7 +41,10 @@ class Killed(Exception):
 
 
 class Command:
-    """A process that does what a user does, and dies where it is told to (tests/killed_run.py). After that it is another one."""
+    """A process that does what a user does, and dies where it is told to (tests/killed_run.py).
+
+    After that it is another one.
+    """
 
     def __init__(self, checkout: Checkout, **environment: str) -> None:
         self.checkout, self.environment = checkout, environment
@@ -125,11 +129,12 @@ def alive(group: int) -> bool:
 
 
 class Story:
-    """Events of a system of its own in two parts, with what a run can have to do: all of it is done once more for each kill.
+    """Events of a system of its own in two parts, with what a run can have to do: all of it is done once more for each
+    kill.
 
-    The first part is a table with a key and two without. In the second, the first table has a truncate and values left out, the
-    second one a new column, a key that the user names, and another table in its topic, the third one a truncate, and there is a
-    record that is broken.
+    The first part is a table with a key and two without. In the second, the first table has a truncate and values left
+    out, the second one a new column, a key that the user names, and another table in its topic, the third one a
+    truncate, and there is a record that is broken.
     """
 
     def __init__(self, checkout: Checkout, seed: int) -> None:
@@ -200,7 +205,7 @@ class Story:
         return {"EVENTS": str(self.file), "SYSTEM": self.system, "KEYS": keys, "THREADS": self.threads}
 
     def goes_on(self, characters: int = 0) -> None:
-        """From here on other parts: updates of the first table, one of them with so long a value, and a row of the log."""
+        """From here on other parts: updates of the first table, one with so long a value, and a row of the log."""
         if self.done < PARTS:
             self.changed_by = sys.maxsize
             self.arrivals = [arrival for arrival in self.arrivals if arrival[2] < self.done]
@@ -224,7 +229,11 @@ class Story:
             f"select topic, offset, count(*) as n from bronze.{self.system} group by all",
             f"select sum(events) as n from monitoring.{self.system}__event_counts",
             f"select * from {self.system}.orders",
-            f"select * except (id) from {self.system}.visits order by id" if self.done >= self.changed_by else "select 1",
+            (
+                f"select * except (id) from {self.system}.visits order by id"
+                if self.done >= self.changed_by
+                else "select 1"
+            ),
             f"select t from {silver}notes order by t",
             f"select p from {self.system}.pears" if self.done >= self.changed_by else "select 1",
             f"select reason from monitoring.{self.system}__rejected_events",
@@ -237,9 +246,15 @@ class Story:
         assert counted == [{"n": len(events)}]
         rows = by_id(orders)
         for number, (history, _) in enumerate(self.world):
-            arrived = {event_number for group, event_number, part in self.arrivals if group == number and part < self.done}
-            expected = fold([history[n] for n in sorted(arrived)], self.truncates if self.done >= self.changed_by else [])
-            assert {key: rows[number * KEYS + key] for key in range(KEYS) if number * KEYS + key in rows} == expected, history
+            arrived = {
+                event_number for group, event_number, part in self.arrivals if group == number and part < self.done
+            }
+            expected = fold(
+                [history[n] for n in sorted(arrived)], self.truncates if self.done >= self.changed_by else []
+            )
+            assert {key: rows[number * KEYS + key] for key in range(KEYS) if number * KEYS + key in rows} == expected, (
+                history
+            )
         if self.done >= self.changed_by:
             assert visits == [{"v": "a", "w": 5}, {"v": "b", "w": None}]
             assert pears == [{"p": 2}] and rejected == [{"reason": "invalid_json"}]
@@ -274,7 +289,9 @@ def command(checkout: Checkout) -> Iterator[Command]:
     command.stop()
 
 
-def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_killed_at_any_of_its_commits_is_finished_by_the_next(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     chance = Random(SEED)
     story = Story(command.checkout, chance.randrange(1000))
     for _ in range(PARTS):  # a run of either has more than 20 statements
@@ -296,10 +313,11 @@ def killed_where(command: Command) -> str:
 def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
     quarter: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before every statement and every file, and after the last one; then moments within statements, with dbt's threads.
+    """Before every statement and every file, and after the last one; then moments within statements, with dbt's
+    threads.
 
-    What another process sees after one of them is what it sees before the next, unless that is a file: before it, half of it is
-    there. A story is killed once in each of its parts.
+    What another process sees after one of them is what it sees before the next, unless that is a file: before it, half
+    of it is there. A story is killed once in each of its parts.
     """
 
     def begun(folder: str) -> Command:
@@ -327,7 +345,8 @@ def test_a_run_killed_at_each_of_its_boundaries_is_finished_by_the_next(
         ends = [number for number, next_one in enumerate([*of_part[1:], "write"], 1) if next_one.startswith("write")]
         kills[-1] += [((number, "after", "", 0.0), "1") for number in ends]
         kills[-1] += [
-            ((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4") for _ in range(SOAK // PARTS)
+            ((chance.randint(1, statements), "during", STATEMENT, chance.random() / 2), "4")
+            for _ in range(SOAK // PARTS)
         ]
         kills[-1] = kills[-1][quarter::4]
         chance.shuffle(kills[-1])
@@ -364,7 +383,11 @@ call system.expire_snapshots(table => '{}', older_than => current_timestamp(), r
 def maintain(story: Story, command: Command, at: At | None = None) -> None:
     """Compact all tables of a system and expire their snapshots: bronze, ledger, routed records, silver, monitoring."""
     system = story.system
-    tables = [system, f"{system}__files", *(f"{system}__{name}" for name in ("events", "orders", "visits", "notes", "pears"))]
+    tables = [
+        system,
+        f"{system}__files",
+        *(f"{system}__{name}" for name in ("events", "orders", "visits", "notes", "pears")),
+    ]
     tables += [f"{system}__event_counts", f"{system}__rejected_events"]
     found = command.sql(*(f"show tables in {schema}" for schema in ("bronze", "staging", "silver", "monitoring")))
     names = [f"{row['namespace']}.{row['tableName']}" for rows in found for row in rows if row["tableName"] in tables]
@@ -373,7 +396,10 @@ def maintain(story: Story, command: Command, at: At | None = None) -> None:
 
 @pytest.mark.soak
 def test_tables_compacted_and_expired_at_any_time_go_on(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where that was killed. What has landed is known without snapshots; what was merged, by what is in the tables."""
+    """Also where that was killed.
+
+    What has landed is known without snapshots; what was merged, by what is in the tables.
+    """
     story, chance = Story(command.checkout, 1), Random(SEED)
     while story.done < PARTS:
         assert story.run(command), command.told
@@ -433,7 +459,9 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
     other.done = 1
     commands[2].start("run", environment=other.environment())
     assert [command.end() for command in commands] == [0, 0, 0], "\n".join(command.told for command in commands)
-    assert "Another run is building in this lakehouse; waiting for it …" in "".join(command.told for command in commands)
+    assert "Another run is building in this lakehouse; waiting for it …" in "".join(
+        command.told for command in commands
+    )
     story.check(commands[0])
     other.check(commands[0])
     commands[2].stop()
@@ -445,10 +473,14 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
     for command in commands[:2]:
         command.start("dbt", "run", "--select", *models)
     told = [said for _, said in (command.end() for command in commands[:2])]
-    conflicts = [{line.split(":")[0] for line in said if "ValidationException: Found conflicting files" in line} for said in told]
+    conflicts = [
+        {line.split(":")[0] for line in said if "ValidationException: Found conflicting files" in line} for said in told
+    ]
     assert not conflicts[0] & conflicts[1], told  # one of them has built each table
     for said, lost in zip(told, conflicts, strict=True):
-        assert all(line.split(":")[0] in lost or line.endswith(": skipped") for line in said if line.startswith("  ")), told
+        assert all(
+            line.split(":")[0] in lost or line.endswith(": skipped") for line in said if line.startswith("  ")
+        ), told
     assert story.run_again(commands[0]), commands[0].told
     story.check(commands[0])
 
@@ -460,7 +492,11 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
     assert commands[1].do("dbt", "run", "--select", *models) == [0, []]
     commands[0].go_on()
     failed, (conflict, skipped) = commands[0].end()
-    assert failed == 2 and conflict.startswith(f"  {models[1]}: ") and "ValidationException: Found conflicting files" in conflict
+    assert (
+        failed == 2
+        and conflict.startswith(f"  {models[1]}: ")
+        and "ValidationException: Found conflicting files" in conflict
+    )
     assert skipped == f"  {models[2]}: skipped"
     story.check(commands[0])
     for command in commands[:2]:
@@ -500,7 +536,9 @@ def test_a_run_without_enough_memory_says_so_and_the_next_one_does_the_rest(comm
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, text=True
+    )
     if mounted.returncode:
         assert not (os.environ.get("CI") and os.geteuid() == 0), f"CI's root may not mount: {mounted.stderr}"
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
@@ -516,10 +554,15 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(small_disk: Pat
     notes = {n: some.randbytes(1500).hex() for n in range(1, 2001)}
     wanted = {n: hashlib.sha256(note.encode()).hexdigest() for n, note in notes.items()}
     events = checkout.folder / "events" / "full.jsonl"
-    events.write_text("".join(json.dumps(created(n, id=n, note=note)) + "\n" for n, note in notes.items()))  # 3.1 MB compressed
+    events.write_text(
+        "".join(json.dumps(created(n, id=n, note=note)) + "\n" for n, note in notes.items())
+    )  # 3.1 MB compressed
     folder = small_disk / "lakehouse"
     environment = {"LAKEHOUSE_DIR": str(folder), "EVENTS": str(events), "SYSTEM": "full"}
-    full = f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is lost.\n"
+    full = (
+        f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is"
+        " lost.\n"
+    )
     process = checkout.start(sys.executable, "-m", "scripts.run", **environment)
     told, errors = process.communicate(timeout=900)
     errors = errors.removeprefix("WARNING: Using incubator modules: jdk.incubator.vector\n")

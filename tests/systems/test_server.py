@@ -76,7 +76,12 @@ class Checkout:
     def module(self, name: str, *arguments: str, stdin: str = "", **environment: str) -> tuple[int, str]:
         """What a command says that has no Java, so that it cannot start a Spark of its own."""
         return self.run(
-            sys.executable, "-m", f"scripts.{name}", *arguments, stdin=stdin, **{"JAVA_HOME": "/nonexistent", **environment}
+            sys.executable,
+            "-m",
+            f"scripts.{name}",
+            *arguments,
+            stdin=stdin,
+            **{"JAVA_HOME": "/nonexistent", **environment},
         )
 
     def land(self, *events: dict[str, Any]) -> str:
@@ -89,7 +94,9 @@ class Checkout:
     def server_seconds(self) -> int:
         """How long the processes of the server have kept a core busy so far."""
         pid = json.loads((self.folder / "lakehouse" / "server.json").read_text())["pid"]
-        told = subprocess.run(["ps", "-o", "cputimes=", "--sid", str(pid)], capture_output=True, text=True, check=True).stdout
+        told = subprocess.run(
+            ["ps", "-o", "cputimes=", "--sid", str(pid)], capture_output=True, text=True, check=True
+        ).stdout
         return sum(map(int, told.split()))
 
     def rows(self, query: str) -> list[str]:
@@ -126,7 +133,9 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
     assert "0 new records" in told and "Nothing new to build." in told
     events = checkout.folder / "other.jsonl"
     events.write_text(json.dumps(created(10, id=7, status="at once")) + "\n")
-    at_once = checkout.start(sys.executable, "-m", "scripts.run", JAVA_HOME="/nonexistent", EVENTS=str(events), SYSTEM="other")
+    at_once = checkout.start(
+        sys.executable, "-m", "scripts.run", JAVA_HOME="/nonexistent", EVENTS=str(events), SYSTEM="other"
+    )
     checkout.land(updated(20, id=1, status="paid"), deleted(21, id=2))
     out, err = at_once.communicate(timeout=900)
     assert at_once.returncode == 0 and "1 new records" in out, out + err
@@ -136,7 +145,9 @@ def test_commands_of_a_checkout_work_on_its_server(checkout: Checkout) -> None:
     ]
 
     words = checkout.module("server", "env")[1].split()
-    status, told = checkout.run("env", *words, "JAVA_HOME=/nonexistent", str(Path(sys.executable).parent / "dbt"), "run")
+    status, told = checkout.run(
+        "env", *words, "JAVA_HOME=/nonexistent", str(Path(sys.executable).parent / "dbt"), "run"
+    )
     assert status == 0 and " ERROR=0 " in told and "Warning" not in told, told
     assert checkout.rows("select id, status from shop.orders") == ["1 paid"]
 
@@ -163,7 +174,9 @@ def test_the_stories_have_their_rows_on_a_server(checkout: Checkout) -> None:
     files.mkdir()
 
     def run(records: list[Record]) -> None:
-        (files / f"{len([*files.iterdir()])}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        (files / f"{len([*files.iterdir()])}.jsonl").write_text(
+            "".join(json.dumps(record) + "\n" for record in records)
+        )
         status, told = checkout.module("run", EVENTS=str(files), SYSTEM="stories")
         is_late = "Declare an epoch" in told and not re.search("Error|failed", told)  # a log that starts over
         assert status == 0 or is_late, told
@@ -176,7 +189,9 @@ def test_the_stories_have_their_rows_on_a_server(checkout: Checkout) -> None:
     def rebuild(models: list[str]) -> None:
         words = checkout.module("server", "env")[1].split()
         dbt = str(Path(sys.executable).parent / "dbt")
-        status, told = checkout.run("env", *words, "JAVA_HOME=/nonexistent", dbt, "run", "--full-refresh", "--select", *models)
+        status, told = checkout.run(
+            "env", *words, "JAVA_HOME=/nonexistent", dbt, "run", "--full-refresh", "--select", *models
+        )
         assert status == 0, told
 
     assert tell(run, rows_of, rebuild) == {}
