@@ -113,6 +113,11 @@ def env() -> str:
     return f"SPARK_REMOTE={address} LAKEHOUSE_TARGET={local_target()} PYTHONWARNINGS={QUIET}" if address else ""
 
 
+def properties() -> str:
+    """The settings of the profile's output, as a properties file of Spark: for a server that is started otherwise."""
+    return "\n".join(f"{name}={value}" for name, value in settings().items())
+
+
 def _address_before(file: TextIO) -> tuple[int, str]:
     """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the
     port.
@@ -183,7 +188,13 @@ def _how_to_use(address: str) -> str:
 
 def main() -> int:
     try:
-        commands: dict[str, Callable[..., str]] = {"up": up, "down": down, "env": env, "serve": serve}
+        commands: dict[str, Callable[..., str]] = {
+            "up": up,
+            "down": down,
+            "env": env,
+            "serve": serve,
+            "properties": properties,
+        }
         print(commands[sys.argv[1]](*sys.argv[2:]))
         return 0
     except LakehouseError as error:

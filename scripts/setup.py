@@ -1,7 +1,8 @@
 """`make setup`, after the Python packages: the jars that Spark needs.
 
 Jars are named by coordinates, resolved by Spark's own package resolution, and checked against the digests in
-`scripts/jars.lock`; those of Kafka, which only a run with KAFKA needs, against `scripts/kafka.lock`.
+`scripts/jars.lock`; those of Kafka, which only a run with KAFKA needs, against `scripts/kafka.lock`; those of object
+stores and of PostgreSQL, which only the outputs `s3` and `rest` need, against `scripts/store.lock`.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from scripts.errors import LakehouseError
-from scripts.spark import PROJECT, require_java
+from scripts.spark import PROJECT, require_java, settings
 
 LOCKS = Path(__file__).resolve().parent
 
@@ -122,6 +123,16 @@ def kafka_jars(resolved: bool = True) -> list[Path]:
     return [folder / jar_name(coordinates) for coordinates in locked_jars("kafka.lock")]
 
 
+def resolve_for_output() -> None:
+    """Bring the jars of the profile's output to its class path, unless LAKEHOUSE_EXTRA_JARS names others.
+
+    Raises:
+        LakehouseError: a jar cannot be had, or is not the one that was locked.
+    """
+    if "lakehouse.io-impl" in " ".join(settings()) and not os.environ.get("LAKEHOUSE_EXTRA_JARS"):
+        resolve(_folder() / "extra", "store.lock")
+
+
 def _folder() -> Path:
     return Path(os.environ.get("LAKEHOUSE_JARS", PROJECT / ".venv" / "jars")).resolve()
 
@@ -130,6 +141,7 @@ def main() -> int:
     try:
         require_java()
         resolve(_folder())
+        resolve_for_output()
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
         return 1

@@ -257,7 +257,10 @@ def _jvm_has_ended() -> bool:
 
 def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """The session in a JVM of this process, with `further` settings beside the profile's."""
+    from scripts.setup import resolve_for_output  # which imports this module
+
     require_java()
+    resolve_for_output()
     builder = SparkSession.builder
     for name, value in {**settings(), **further, **({"spark.jars": ",".join(map(str, jars))} if jars else {})}.items():
         builder = builder.config(name, value)
