@@ -257,12 +257,18 @@ def _jvm_has_ended() -> bool:
 
 def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """The session in a JVM of this process, with `further` settings beside the profile's."""
+    given = settings()
+    if "spark.master" not in given:
+        raise LakehouseError(
+            f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server, for"
+            " instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
+        )
     from scripts.setup import resolve_for_output  # which imports this module
 
     require_java()
     resolve_for_output()
     builder = SparkSession.builder
-    for name, value in {**settings(), **further, **({"spark.jars": ",".join(map(str, jars))} if jars else {})}.items():
+    for name, value in {**given, **further, **({"spark.jars": ",".join(map(str, jars))} if jars else {})}.items():
         builder = builder.config(name, value)
     ctrl_c = signal.getsignal(signal.SIGINT)
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.

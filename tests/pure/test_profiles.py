@@ -72,10 +72,17 @@ def test_output_that_is_not_there_is_named_with_those_that_are(settings: Setting
     with pytest.raises(LakehouseError) as error:
         settings("nosuch")
     told = (
-        "LAKEHOUSE_TARGET=nosuch: profiles/profiles.yml has no such output. Use one of: remote, local, cluster, s3,"
-        " rest."
+        "LAKEHOUSE_TARGET=nosuch: profiles/profiles.yml has no such output. Use one of: remote, local, thrift,"
+        " cluster, s3, rest."
     )
     assert str(error.value) == told
+
+
+def test_output_without_a_spark_of_its_own_asks_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "PROFILES", PROFILE.parent)
+    monkeypatch.setenv("LAKEHOUSE_TARGET", "thrift")
+    with pytest.raises(LakehouseError, match="^the output thrift of profiles/profiles.yml has no spark.master: name"):
+        spark.local_session([])
 
 
 def test_dbt_finds_the_profile_from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
