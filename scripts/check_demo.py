@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.arguments import DEMO
 from scripts.check import dbt, run, test
-from scripts.run import DEMO
 from scripts.spark import PROJECT, lakehouse_dir
 
 

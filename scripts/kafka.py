@@ -28,10 +28,8 @@ TASK_OFFSETS = 50_000  # offsets of one partition that one task reads: a data fi
 FILE_OFFSETS = 5_000  # offsets of a data file that holds several small partitions
 # What a client may not choose here, as it decides what lands.
 NOT_PASSED = ("bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset", "enable.auto.commit")
-# A broker that does not answer is told after half a minute. Records of transactions that were aborted were never
-# written.
-# What is read is there already: a fetch that waits for more (half a second by default) would do so once for each
-# partition.
+# A broker that does not answer is reported after half a minute. Records of aborted transactions were never written. All
+# is there already: a fetch that waits for more (half a second by default) would do so once for each partition.
 DEFAULTS = {
     "default.api.timeout.ms": "30000",
     "request.timeout.ms": "15000",
@@ -171,9 +169,8 @@ class Topics:
                     query.stop()
         found: Offsets = {}
         for topic, partitions in end.items():
-            found.update(
-                {(topic, int(number)): (begin[topic][number], latest) for number, latest in partitions.items()}
-            )
+            for number, latest in partitions.items():
+                found[topic, int(number)] = begin[topic][number], latest
         missing = sorted(set(self.listed) - {topic for topic, _ in found})
         if missing:
             raise LakehouseError(
@@ -190,10 +187,8 @@ class Topics:
         while not (progress := query.lastProgress):
             if query.awaitTermination(0.05) or time.monotonic() > until:
                 raise TimeoutError("the broker does not answer")
-        source = progress.sources[0]
-        return tuple(
-            ast.literal_eval(offsets) or {} for offsets in (source.endOffset, source.latestOffset)
-        )  # as PySpark prints them
+        printed = progress.sources[0].endOffset, progress.sources[0].latestOffset  # as Python's dictionaries
+        return tuple(ast.literal_eval(offsets) or {} for offsets in printed)
 
     def read(self, spark: SparkSession, offsets: Offsets) -> DataFrame:
         """The records from the first offset of each partition to before the second one, as rows of bronze without a
@@ -221,14 +216,13 @@ class Topics:
         is_text = F.col("is_text")  # a column, or Spark would check once for each of those below
         begins = (F.coalesce(F.substring(name, 1, 1) == F.lit(b"\0"), F.lit(False)) for name in texts)
         error = F.when(reduce(or_, begins), "schema_registry").otherwise("not_utf8")
+        epoch = F.lit("1970-01-01T00:00:00Z").cast("timestamp")
         raw = F.to_json(F.struct(*(F.base64(name).alias(name) for name in texts)))
         return records.withColumn("is_text", reduce(and_, checks)).select(
             "topic",
             "partition",
             "offset",
-            F.when(F.col("timestamp") >= F.lit("1970-01-01T00:00:00Z").cast("timestamp"), F.col("timestamp")).alias(
-                "timestamp"
-            ),
+            F.when(F.col("timestamp") >= epoch, F.col("timestamp")).alias("timestamp"),
             *(F.when(is_text, text).alias(name) for name, text in texts.items()),
             F.when(F.size("headers") > 0, F.col("headers")).alias("headers"),
             F.lit(None).cast("string").alias("file"),
@@ -256,9 +250,7 @@ class Topics:
             raise self.explained(error, always=True) from error
 
     def explained(self, error: Exception, always: bool = False) -> Exception:
-        """What to raise for an error of Spark's that came of reading Kafka; the error itself where Kafka has no part in
-        it.
-        """
+        """What to raise for an error of Spark's: the error itself if it did not come of reading Kafka."""
         text = str(error)
         # A server that was started without the connector cannot tell what stopped its task.
         if "may have been lost" in text or "OffsetOutOfRange" in text or "UnknownReason" in text:

@@ -37,9 +37,7 @@ def components() -> list[dict[str, Any]]:
 
 
 def licence_of(package: str) -> str:
-    """The licence that an installed package states: as an SPDX expression, else by its classifiers, else in a short
-    text.
-    """
+    """The licence that an installed package states: an SPDX expression, else its classifiers, else a short text."""
     try:
         told = metadata.metadata(package).json
     except metadata.PackageNotFoundError:

@@ -44,8 +44,8 @@ QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement o
 START_SECONDS = 120
 STOP_SECONDS = 30
 # Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself.
-# On two cores
-# the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and 13 s without.
+# On two cores the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and
+# 13 s without.
 FEW_CORES = 4
 
 
@@ -114,9 +114,7 @@ def env() -> str:
 
 
 def _address_before(file: TextIO) -> tuple[int, str]:
-    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the
-    port.
-    """
+    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; else new ones."""
     try:
         last = json.load(file)["address"]
         port, token = int(last.split(":")[2].split("/")[0]), last.split("token=")[1]
@@ -150,12 +148,8 @@ def _start(lock: int, told: int, port: int, token: str) -> subprocess.Popen[byte
 def serve(port: str, told: str) -> str:
     """Be the server until a signal ends it, or its JVM ends; `told` is the pipe to say in that it serves."""
     given = settings()
-    further = {
-        "spark.plugins": ",".join(
-            filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
-        ),
-        "spark.connect.grpc.binding.port": port,
-    }
+    plugins = filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
+    further = {"spark.plugins": ",".join(plugins), "spark.connect.grpc.binding.port": port}
     jars = kafka_jars(resolved=False)
     local_session(jars if all(jar.exists() for jar in jars) else [], further)
     context: Any = SparkContext

@@ -34,9 +34,7 @@ _log_before = 0  # how long the log was when the session began
 
 
 def _tell_place() -> None:
-    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, also where dbt reads the
-    profile.
-    """
+    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, in dbt too."""
     os.environ["PWD"] = str(Path.cwd())
 
 
@@ -149,9 +147,7 @@ def server_file() -> Path:
 
 
 def resident_server() -> dict[str, Any] | None:
-    """`pid`, `target` and `address` of the server that `make up` started, without the address while it starts; None:
-    none is up.
-    """
+    """What `make up` noted: `pid`, `target`, and `address` once the server is up; None: there is no server."""
     try:
         file = server_file().open(encoding="utf-8")
     except FileNotFoundError:
@@ -313,9 +309,7 @@ def _remote_session(address: str) -> SparkSession:
 
 
 def _stop_work_with_the_client(spark: Any, address: str) -> None:
-    """A signal stops what the session does on the server, as it does in a JVM of one's own; the end of the process
-    closes it.
-    """
+    """A signal stops what the session does on the server, as in a JVM of its own; the end of the process closes it."""
 
     def leave() -> None:
         with suppress(Exception):  # the server may be gone
