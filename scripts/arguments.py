@@ -11,8 +11,7 @@ from scripts.spark import PROJECT
 
 # System → its events: samples/README.md says what each table shows.
 DEMO = {
-    system: f"samples/{system}.jsonl"
-    for system in ("shop", "billing", "sqlserver", "oracle", "mongodb", "tencent", "huawei", "lindorm")
+    name: f"samples/{name}.jsonl" for name in "shop billing sqlserver oracle mongodb tencent huawei lindorm".split()
 }
 DEMO_KEYS = {"lindorm": {"meters": ["meter_id"]}}  # its messages have none
 DEMO_HISTORY = {"shop": ["customers"]}

@@ -69,6 +69,8 @@ LEDGER_COLUMNS = """
     offsets array<struct<topic: string, partition: int, offset: bigint>>
         comment 'Highest offsets up to the batch, in the first of its rows; null where nothing was new'
 """
+TEXT, LONG = pa.string(), pa.int64()
+COORDINATES = [("topic", TEXT), ("partition", pa.int32()), ("offset", LONG)]
 IDENTITY = ["topic", "partition", "offset", "content"]
 Place = tuple[str | None, int | None]  # topic and partition
 Span = tuple[int, int]  # the first offset, and the one after the last
@@ -114,7 +116,7 @@ def create(spark: SparkSession, system: str) -> None:
         )
         properties += f", {new_id()}"
         spark.sql(f"create table if not exists {table} ({BRONZE_COLUMNS}) using iceberg tblproperties ({properties})")
-        if state(spark, table)[1:] == (0, 0):  # without the ledger nothing tells whether numbers were given before
+        if state(spark, table)[1:] == (0, 0):  # without the ledger, numbers may have been given before
             spark.sql(f"alter table {table} set tblproperties ({new_id()})")
         spark.sql(f"create table if not exists {ledger} ({LEDGER_COLUMNS}) using iceberg tblproperties ({of_ledger})")
 

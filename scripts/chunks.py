@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from scripts.bronze import Place, Span, arrow_batch
+from scripts.bronze import COORDINATES, LONG, TEXT, Place, Span, arrow_batch
 from scripts.framing import Rest, read_records
 from scripts.ledger import Ledger
 from scripts.records import Record
@@ -18,22 +18,10 @@ from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
 HEADS_BYTES = 1 << 20  # text of the schema blocks of one commit
+HEADERS = pa.list_(pa.struct([("key", TEXT), ("value", pa.binary())]))
 ARROW_SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("key", pa.string()),
-        ("head", pa.int32()),
-        ("value", pa.string()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        ("line_end", pa.int64()),
-        ("error", pa.string()),
-        ("raw", pa.binary()),
-    ]
+    [*COORDINATES, ("timestamp", pa.timestamp("us", "UTC")), ("key", TEXT), ("head", pa.int32()), ("value", TEXT)]
+    + [("headers", HEADERS), ("file", TEXT), ("line", LONG), ("line_end", LONG), ("error", TEXT), ("raw", pa.binary())]
 )
 _Row = tuple[Any, ...]  # in the order of the schema
 

@@ -18,7 +18,7 @@ OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"
 def prepare() -> None:
     """Import dbt, and have it parse the project where it never has.
 
-    What is wrong there is told when models are built.
+    What is wrong there is reported when models are built.
     """
     with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
         from dbt.cli.main import dbtRunner

@@ -4,7 +4,7 @@ block.
 A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling
 mode), which no event names. The values tell it where they can: a mode in which one of them cannot have been written is
 ruled out, and of the others the one that they look like is taken, for all columns together, because a setting is one
-for the whole connector. What stays open is declared as in the setting's default, and told.
+for the whole connector. What stays open is declared as in the setting's default, and reported.
 
 Source: Debezium's documentation of MySQL and MariaDB, "Data type mappings", and its `JsonTableChangeSerializer`.
 """
@@ -66,9 +66,9 @@ class Typed:
     """The columns of a table whose types are from its DDL record."""
 
     columns: dict[str, str]  # name → Debezium type
-    # What the values tell of the connector's settings, where it is no default.
+    # Setting of the connector → the modes that the values show, if the default is none of them.
     settings: dict[str, str] = field(default_factory=dict)
-    # Setting → columns that it would change, and no value tells.
+    # Setting → columns that it would change, and no value shows whether.
     doubts: dict[str, list[str]] = field(default_factory=dict)
     # Name → the types that it has in one setting or another.
     possible: dict[str, set[str]] = field(default_factory=dict)
@@ -152,13 +152,13 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
     typed = Typed({})
     for name, column in columns.items():
         # Where columns contradict one another, each has what its own values tell.
-        told = modes.get(column.setting) or _modes([column]) or list(column.types)
-        types = list(dict.fromkeys(column.types[mode] for mode in told))
+        fitting = modes.get(column.setting) or _modes([column]) or list(column.types)
+        types = list(dict.fromkeys(column.types[mode] for mode in fitting))
         typed.columns[name] = types[0]
         typed.possible[name] = set(column.types.values())
         default = next(iter(column.types))
-        if default not in told and column.types[default] != types[0]:
-            typed.settings[column.setting] = " or ".join(told)
+        if default not in fitting and column.types[default] != types[0]:
+            typed.settings[column.setting] = " or ".join(fitting)
         if _are_confusable(types):
             typed.doubts.setdefault(column.setting, []).append(name)
     return typed

@@ -34,7 +34,7 @@ def is_misread(written: str, declared: str) -> bool:
     rejected.
 
     So it is with another scale, another unit of time, a text that is taken for base64, a whole number that no double
-    holds: nothing but the schema block of an event, which models do not read, tells what its values are. What is
+    holds: only the schema block of an event, which models do not read, says what its values are. What is
     declared as a plain whole number or text has what stands in the event.
     """
     written, declared = (FLOAT_NAMES.get(kind, kind) for kind in (written, declared))
@@ -52,9 +52,8 @@ def is_misread(written: str, declared: str) -> bool:
     of_numbers = names[1] in ENCODED_NUMBERS | {"TimestampText"} and names[0] in PLAIN_NUMBERS | ENCODED_NUMBERS
     of_texts = names[1] in ENCODED_TEXTS and names[0] in PLAIN_TEXTS | ENCODED_TEXTS
     of_digits = names[1] == "DecimalText" and names[0] in ENCODED_TEXTS
-    of_doubles = (
-        names[1] in FLOATS and names[0] in NO_DOUBLES or names[1] == "float" and names[0] in ("double", "int32", "Time")
-    )
+    of_doubles = names[1] in FLOATS and names[0] in NO_DOUBLES
+    of_floats = names[1] == "float" and names[0] in ("double", "int32", "Time")
     # MySQL's unsigned numbers, in the form of the connector that has negative ones for the greatest.
     of_signs = [written, declared] in (["int64", "uint64"], ["uint64", "Decimal(20,0)"])
-    return of_numbers or of_texts or of_digits or of_doubles or of_signs
+    return of_numbers or of_texts or of_digits or of_doubles or of_floats or of_signs

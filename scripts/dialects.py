@@ -87,9 +87,8 @@ def _is_cockroachdb(payload: Payload) -> bool:
 
 
 def _cockroachdb_table(payload: Payload) -> tuple[str, ...]:
-    return _named_by("database_name", "schema_name", "table_name")(payload) or _named_by("db", "schema", "table")(
-        payload
-    )
+    names = _named_by("database_name", "schema_name", "table_name")
+    return names(payload) or _named_by("db", "schema", "table")(payload)
 
 
 def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
@@ -108,11 +107,8 @@ def _document(payload: Payload, member: str) -> dict[str, Any] | None:
     if isinstance(document, dict):
         return {name: bson_kind(value) for name, value in document.items()}
     update = payload.get("updateDescription")
-    fields = (
-        parsed(update["updatedFields"])
-        if isinstance(update, dict) and isinstance(update.get("updatedFields"), str)
-        else None
-    )
+    updated = update.get("updatedFields") if isinstance(update, dict) else None
+    fields = parsed(updated) if isinstance(updated, str) else None
     if not (str(payload.get("op")).lower() == "u" and member == "after" and isinstance(fields, dict)):
         return None
     in_part = {name.partition(".")[0]: BsonKind("any") for name in fields if "." in name}
@@ -156,7 +152,7 @@ class Dialect:
 
     connector: str  # name of the macro file
     recognises: Callable[[Payload], bool]
-    # Empty: no table can be told; None: the topic identifies it.
+    # Empty: the event names no table; None: the topic identifies it.
     table: Callable[[Payload], tuple[str, ...]] | None = None
     is_row: Callable[[Payload], bool] = _has_row_operation
     after: str = "after"  # the members that hold the row images
@@ -168,16 +164,15 @@ class Dialect:
     columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
 
     def identity(self, payload: Payload, topic: str) -> tuple[str, ...]:
-        """The names of an event's table, outermost first; empty where none can be told."""
+        """The names of an event's table, outermost first; empty if it has none."""
         found = self.table(payload) if self.table else ()
         return found or ((topic,) if self.by_topic or self.table is None else ())
 
     def described(self, schema: Any) -> dict[str, str]:
         """Columns and types from the schema block of a value; empty where it has none."""
         if self.form == "flat":
-            return {
-                name: kind for name, kind in columns_of_struct(schema).items() if not is_metadata(name, self.connector)
-            }
+            columns = columns_of_struct(schema)
+            return {name: kind for name, kind in columns.items() if not is_metadata(name, self.connector)}
         if self.form == "cells":
             return columns_of_cells(schema, self.after) or columns_of_cells(schema, self.before)
         return columns_of_schema(schema, self.after, self.before)
@@ -200,8 +195,8 @@ class Dialect:
         """The table that a flattened row names in its metadata; empty where it names none."""
         prefix = self.connector[len("flattened(") : -1] or "__"
         names = ("db", "schema", "keyspace", "table", "collection")
-        told = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
-        return ".".join(str(name) for name in told if name) if self.form == "flat" else ""
+        found = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
+        return ".".join(str(name) for name in found if name) if self.form == "flat" else ""
 
     def tells_deletes(self, payload: Payload) -> bool:
         """Whether an event of a stream like this would tell that a row is gone."""
@@ -297,15 +292,15 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
     if wanted and wanted not in known:
         raise LakehouseError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
     found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
-    told = _source(payload).get("connector")
-    if found is None and told and _has_row_operation(payload):
+    named = _source(payload).get("connector")
+    if found is None and named and _has_row_operation(payload):
         if wanted:
             return known[wanted] if known[wanted].is_row(payload) else None
         raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of"
+            f"system {system}: the events of topic {topic!r} are of connector {named!r}; expected one of"
             f" {', '.join(known)}. Name the one that writes as it does (CONNECTOR), or take them away: delete from"
             f" bronze.{system} where topic = {topic!r} and coalesce(get_json_object(value,"
-            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {told!r}"
+            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {named!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):

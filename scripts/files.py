@@ -75,9 +75,8 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
     """All files below a folder, through links, each folder once; and the files and folders that are left out."""
 
     def refuse(error: OSError) -> None:
-        raise LakehouseError(
-            f"{error.filename}: the folder cannot be read ({error.strerror}). All that is in EVENTS has to be."
-        )
+        problem = f"{error.filename}: the folder cannot be read ({error.strerror})"
+        raise LakehouseError(f"{problem}. All that is in EVENTS has to be.")
 
     found, hidden, seen = list[Path](), list[Path](), set[Path]()
     for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):

@@ -54,8 +54,7 @@ def with_prefix(payload: Payload) -> str:
         if (
             prefix in ("", "__", name)
             or prefix[-1].isalnum()
-            or not isinstance(value, str)
-            or value not in ROW_OPERATIONS
+            or not (isinstance(value, str) and value in ROW_OPERATIONS)
         ):
             continue
         metadata = [other for other in payload if is_metadata(other, f"flattened({prefix})")]
@@ -68,7 +67,6 @@ def is_metadata(name: str, connector: str) -> bool:
     prefix = connector[len("flattened(") : -1] or "__"
     rest = name.removeprefix(prefix)
     of_source = rest.removeprefix("source_")
-    is_of_source = (
-        of_source in FLATTENED_METADATA or (of_source != rest or prefix == "__") and of_source in SOURCE_METADATA
-    )
+    may_be_column = of_source == rest and prefix != "__"
+    is_of_source = of_source in FLATTENED_METADATA or not may_be_column and of_source in SOURCE_METADATA
     return name == "__deleted" or rest != name and (is_of_source or rest in FLATTENED_TRANSACTION)

@@ -63,7 +63,7 @@ def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | Non
     Args:
         content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next
             one is asked for.
-        rest: is told at the end what was left.
+        rest: gets at the end what was left.
 
     Raises:
         LakehouseError: the file is not text in UTF-8, is of a format that is not read, or is compressed and damaged.
@@ -174,9 +174,8 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
             raise LakehouseError(f"{path}: the file is {name}. {remedy}")
     # The first bytes of a compressed file may be all that there is of it yet.
     if len(head) > 16 and BINARY.search(head) and not any(_is_object(line.strip(SPACE)) for line in head.split(b"\n")):
-        raise LakehouseError(
-            f"{path}: the file is binary, for instance Avro or Protobuf without a header; expected JSON. {EXPORT}"
-        )
+        problem = "the file is binary, for instance Avro or Protobuf without a header; expected JSON"
+        raise LakehouseError(f"{path}: {problem}. {EXPORT}")
 
 
 def _values(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bytes]]:

@@ -57,8 +57,8 @@ def read_properties(path: str) -> dict[str, str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        told = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise LakehouseError(f"KAFKA_CONFIG={path}: {told}. Name a properties file of a Kafka client.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise LakehouseError(f"KAFKA_CONFIG={path}: {reason}. Name a properties file of a Kafka client.") from None
     properties = {}
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
@@ -173,13 +173,11 @@ class Topics:
                 found[topic, int(number)] = begin[topic][number], latest
         missing = sorted(set(self.listed) - {topic for topic, _ in found})
         if missing:
-            raise LakehouseError(
-                f"KAFKA={self.servers}: there is no topic {', '.join(missing)}, or it may not be read. Check TOPICS."
-            )
+            problem = f"there is no topic {', '.join(missing)}, or it may not be read"
+            raise LakehouseError(f"KAFKA={self.servers}: {problem}. Check TOPICS.")
         if not found:
-            raise LakehouseError(
-                f"KAFKA={self.servers}: no topic matches TOPICS={self.names}; all of a name has to match."
-            )
+            problem = f"no topic matches TOPICS={self.names}; all of a name has to match"
+            raise LakehouseError(f"KAFKA={self.servers}: {problem}.")
         return dict(sorted(found.items()))
 
     def _first_batch(self, query: Any) -> Any:
@@ -195,7 +193,7 @@ class Topics:
         batch.
 
         Key and value are text, byte for byte. A record of which one is no UTF-8 has neither, but `error`, and both as
-        base64 in `raw`. The error tells those that begin with the zero byte of a schema registry (Avro, Protobuf).
+        base64 in `raw`. The error is another one if it begins with the zero byte of a schema registry (Avro, Protobuf).
         Reading fails where records were deleted meanwhile; offsets that never held one are passed over.
         """
         with self._told():
@@ -236,9 +234,8 @@ class Topics:
         for name, value in {**DEFAULTS, **self.properties}.items():
             if name not in NOT_PASSED:
                 reader = reader.option(f"kafka.{name}", value)
-        return (
-            reader.format("kafka").option("kafka.bootstrap.servers", self.servers).option("fetchOffset.numRetries", "1")
-        )
+        reader = reader.format("kafka").option("kafka.bootstrap.servers", self.servers)
+        return reader.option("fetchOffset.numRetries", "1")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -257,8 +254,8 @@ class Topics:
             return RecordsGoneError(text)
         if not always and not re.search(r"org\.apache\.kafka\.|kafka010", text):
             return error
-        told = re.search(r"terminated with exception: (?:(?:[\w$]+\.)+)?(.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
-        problem = told[1] if told else next((line.strip() for line in text.splitlines() if line.strip()), "")
+        ended = re.search(r"terminated with exception: (?:(?:[\w$]+\.)+)?(.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
+        problem = ended[1] if ended else next((line.strip() for line in text.splitlines() if line.strip()), "")
         if "imeout" in problem:
             problem = f"the broker does not answer ({problem})"
         check = "Check KAFKA, TOPICS and KAFKA_CONFIG; spark.log in LAKEHOUSE_DIR says more."

@@ -15,21 +15,14 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from scripts import bronze
-from scripts.bronze import OtherLoader, Place, State
+from scripts.bronze import COORDINATES, LONG, TEXT, OtherLoader, Place, State
 from scripts.framing import read_records
 from scripts.taken import Taken, text_hash
 
 KAFKA = "kafka:"  # what a partition is called in the ledger: kafka:<topic>/<partition>
 LEDGER_SCHEMA = pa.schema(
-    [
-        ("file", pa.string()),
-        ("bytes", pa.int64()),
-        ("lines", pa.int64()),
-        ("digest", pa.string()),
-        ("file_digest", pa.string()),
-        ("batch", pa.int64()),
-        ("offsets", pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))),
-    ]
+    [("file", TEXT), ("bytes", LONG), ("lines", LONG), ("digest", TEXT), ("file_digest", TEXT), ("batch", LONG)]
+    + [("offsets", pa.list_(pa.struct(COORDINATES)))]
 )
 RECOVERED_BY = ["topic", "partition", "offset", "timestamp", "key", "value", "raw"]
 Back = list[tuple[int, int]]  # batches that were taken back: after which one, and up to which

@@ -54,7 +54,6 @@ def land_files(
     """Land what is new in `files` in `bronze.<system>`.
 
     Args:
-        spark: the session.
         system: name of the system, already checked to be a plain name.
         files: files of records in any of the forms of `scripts.framing`.
         say: called with a line of progress.
@@ -80,9 +79,6 @@ def land_topics(
 
     Args:
         spark: the session, with Spark's Kafka connector.
-        system: name of the system, already checked to be a plain name.
-        topics: where and which they are.
-        say: called with a line of progress.
         warn: called with each of `Landed.lost`, before anything is committed: no later run finds it again, whatever
             this one does.
 
@@ -146,9 +142,8 @@ def _land(
         problem = "the broker keeps deleting records before they are read, or breaks off"
         remedy = "Raise the topics' retention and run again; what has landed stays"
         raise LakehouseError(f"{system}: {problem}; spark.log in LAKEHOUSE_DIR says more. {remedy}.")
-    raise LakehouseError(
-        f"{system}: another loader kept landing records in bronze.`{system}`. Wait for it and run again."
-    )
+    problem = f"another loader kept landing records in bronze.`{system}`"
+    raise LakehouseError(f"{system}: {problem}. Wait for it and run again.")
 
 
 def _commit_all(

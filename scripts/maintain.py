@@ -96,7 +96,7 @@ def expired(snapshots: list[Any], before: int) -> list[int]:
 
 @dataclass
 class Maintenance:
-    """What is done to one table, and what was done so far: the names of `told` and how many."""
+    """What is done to one table, and what was done so far: the names in `summary` and how many."""
 
     spark: SparkSession
     table: str
@@ -151,7 +151,7 @@ class Maintenance:
             self.done["snapshots"] += len(ids)
 
 
-def told(done: Counter[str]) -> str:
+def summary(done: Counter[str]) -> str:
     """What was done, in words; empty if nothing was."""
     deletes = f" and {done['deletes']:,} delete files" if done["deletes"] else ""
     parts = {
@@ -183,10 +183,10 @@ def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any) -> 
                     say(f"{table.replace('`', '')}: failed")
                     raise
                 note = "another program changed the table, so the rest is left to the next make maintain"
-        if text := ", ".join(filter(None, (told(one.done), note))):
+        if text := ", ".join(filter(None, (summary(one.done), note))):
             say(f"{table.replace('`', '')}: {text}")
         changed, total = changed + any(one.done.values()), total + one.done
-    say(f"{changed} of {len(chosen)} tables changed" + (f": {told(total)}" if changed else "."))
+    say(f"{changed} of {len(chosen)} tables changed" + (f": {summary(total)}" if changed else "."))
 
 
 def main() -> int:

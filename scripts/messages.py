@@ -33,10 +33,8 @@ def end_with(error: Exception) -> int:
         with log_file().open("a", encoding="utf-8") as log:
             log.write("".join(traceback.format_exception(error)))
         lines = str(error).splitlines() or [type(error).__name__]
-        told = (
-            lines[1].strip(": ") if lines[0].startswith("An error occurred while calling") and lines[1:] else lines[0]
-        )
-        say(f"\nError: {told}", sys.stderr)
+        is_of_py4j = lines[0].startswith("An error occurred while calling") and lines[1:]
+        say(f"\nError: {lines[1].strip(': ') if is_of_py4j else lines[0]}", sys.stderr)
         say(f"The full message is in {log_file()}.", sys.stderr)
     return 1
 
@@ -44,10 +42,8 @@ def end_with(error: Exception) -> int:
 def exhausted(message: str) -> str:
     """What the machine ran out of, and what to do, where that is why something failed with this message."""
     if any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL")):
-        return (
-            f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written. Free space and run again; no record"
-            " is lost."
-        )
+        problem = f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written"
+        return f"{problem}. Free space and run again; no record is lost."
     if ran_out_of_memory() or ("System memory" in message and "spark.driver.memory" in message):
         heap = settings().get("spark.driver.memory")
         return (

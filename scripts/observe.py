@@ -43,7 +43,7 @@ WITHOUT_ROW = """(
 
 
 class Event(NamedTuple):
-    """A record as far as its table, columns and key are told by it."""
+    """A record, as far as it shows its table, columns and key."""
 
     topic: str | None
     value: str

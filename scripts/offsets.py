@@ -40,7 +40,7 @@ def offered(spark: SparkSession, system: str, topics: Topics, ledger: Ledger, la
     left = SPAN_OFFSETS
     for place, (start, end) in todo.items():
         name = partition_name(*place)
-        if start == end:  # all of it is gone: told once
+        if start == end:  # all of it is gone: reported once
             taken[name] = Taken(end)
         while start < end:
             upto = min(end, start + left)
@@ -96,11 +96,9 @@ class _New:
             read, known = held.get(place, (0, 0))
             if known < read or (not read and place in self._new):
                 self._new[place] = self._there[place]
-                why = (
-                    "holds other records than have landed at their offsets: it was created anew or cut"
-                    if read
-                    else "has no record left by which to know it again"
-                )
+                why = "has no record left by which to know it again"
+                if read:
+                    why = "holds other records than have landed at their offsets: it was created anew or cut"
                 self._landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
         return self._new
 

@@ -13,19 +13,8 @@ from scripts.scaffold import Declared, declared_tables
 
 REASONS_SHOWN = 5  # of a table
 MANY_TABLES = 40  # of a system with more, only those are shown that have something new or rejected
-HEAD = (
-    "source table",
-    "relation",
-    "events",
-    "inserts",
-    "updates",
-    "deletes",
-    "truncates",
-    "rejected",
-    "live rows",
-    "newest change",
-    "lag",
-)
+NUMBERS = ("events", "inserts", "updates", "deletes", "truncates", "rejected", "live rows")
+HEAD = ("source table", "relation", *NUMBERS, "newest change", "lag")
 Counts = dict[tuple[str, str | None], list[Any]]  # system and table → rows of its counts
 
 
@@ -92,9 +81,8 @@ def without_tables(spark: SparkSession, system: str) -> str:
     """What to say of a system whose records gave no table; empty where it has one, or nothing has landed."""
     if declared_tables(system, MODELS) or not spark.catalog.tableExists(f"bronze.`{system}`"):
         return ""
-    rows = spark.sql(
-        f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first"
-    ).collect()
+    query = f"select error, count(*) as n from bronze.`{system}` group by error order by error nulls first"
+    rows = spark.sql(query).collect()
     if not rows:
         return ""
     found = ", ".join(
@@ -131,19 +119,17 @@ def _shown_tables(system: str, tables: list[Declared], counts: Counts) -> list[D
     """The tables that the run shows: all, or of many those that have new records or rejected ones."""
     if len(tables) <= MANY_TABLES:
         return tables
-    chosen = {
-        table
-        for (of, table), rows in counts.items()
-        if of == system and any(row.is_new or row.kind == "rejected" for row in rows)
-    }
-    return [table for table in tables if table.table.name in chosen]
+
+    def is_shown(table: Declared) -> bool:
+        return any(row.is_new or row.kind == "rejected" for row in counts.get((system, table.table.name), []))
+
+    return list(filter(is_shown, tables))
 
 
 def _lag(rows: list[Any], now: float) -> str:
     """How long ago the source committed the newest of a table's new changes; `-` of a table without any."""
-    seconds = [
-        row.newest_second for row in rows if row.is_new and row.kind in ("change", "truncate") and row.newest_second
-    ]
+    new = (row for row in rows if row.is_new and row.kind in ("change", "truncate"))
+    seconds = [row.newest_second for row in new if row.newest_second]
     return _duration(now - max(seconds)) if seconds else "-"
 
 
@@ -163,31 +149,19 @@ def _sum(rows: list[Any], kind: str, *ops: str) -> int:
 
 def _of_table(rows: list[Any]) -> list[str]:
     """The cells of a table from `events` to `rejected`, and `newest change`."""
-    numbers = [
-        _sum(rows, "change", "c", "r"),
-        _sum(rows, "change", "u"),
-        _sum(rows, "change", "d"),
-        _sum(rows, "truncate"),
-        _sum(rows, "rejected"),
-    ]
-    events = _sum(rows, "change") + _sum(rows, "truncate") + _sum(rows, "rejected")
-    return [
-        *(f"{number:,}" for number in (events, *numbers)),
-        max((row.newest for row in rows if row.newest), default="-"),
-    ]
+    inserts, updates, deletes = (_sum(rows, "change", *ops) for ops in ("cr", "u", "d"))
+    truncates, rejected = _sum(rows, "truncate"), _sum(rows, "rejected")
+    numbers = _sum(rows, "change") + truncates + rejected, inserts, updates, deletes, truncates, rejected
+    return [*(f"{number:,}" for number in numbers), max((row.newest for row in rows if row.newest), default="-")]
 
 
 def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
-    """The lines of a table: texts on the left of their columns, numbers on the right."""
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    texts = {HEAD.index(name) for name in ("source table", "relation", "newest change")}
-    return [
-        "  ".join(
-            cell.ljust(width) if column in texts else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    """The lines of a table, the head first: texts on the left of their columns, numbers on the right."""
+    columns = []
+    for cells in zip(*lines, strict=True):
+        width, is_number = max(map(len, cells)), cells[0] in (*NUMBERS, "lag")
+        columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 
 
 def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:

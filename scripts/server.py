@@ -72,9 +72,9 @@ def up() -> str:
             problem = f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master"
             raise LakehouseError(f"{problem}. Unset it, or name one that has.")
         port, token = _address_before(file)
-        ready, told = os.pipe()
-        process = _start(file.fileno(), told, port, token)
-        os.close(told)
+        ready, sender = os.pipe()
+        process = _start(file.fileno(), sender, port, token)
+        os.close(sender)
         server = {"pid": process.pid, "target": local_target()}
         _record(file, server)
         address = f"sc://localhost:{port}/;token={token}"
@@ -130,23 +130,23 @@ def _address_before(file: TextIO) -> tuple[int, str]:
         return probe.getsockname()[1], token
 
 
-def _start(lock: int, told: int, port: int, token: str) -> subprocess.Popen[bytes]:
+def _start(lock: int, sender: int, port: int, token: str) -> subprocess.Popen[bytes]:
     if (os.cpu_count() or 1) > FEW_CORES:
         os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")  # the profile's are for short runs
     with log_file().open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "scripts.server", "serve", str(port), str(told)],
+            [sys.executable, "-m", "scripts.server", "serve", str(port), str(sender)],
             env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[lock, told],
+            pass_fds=[lock, sender],
             start_new_session=True,  # Ctrl-C in this terminal is not meant for it
         )
 
 
-def serve(port: str, told: str) -> str:
-    """Be the server until a signal ends it, or its JVM ends; `told` is the pipe to say in that it serves."""
+def serve(port: str, sender: str) -> str:
+    """Be the server until a signal ends it, or its JVM ends; `sender` is the pipe in which it says that it serves."""
     given = settings()
     plugins = filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
     further = {"spark.plugins": ",".join(plugins), "spark.connect.grpc.binding.port": port}
@@ -155,8 +155,8 @@ def serve(port: str, told: str) -> str:
     context: Any = SparkContext
     jvm = context._gateway.proc
     signal.signal(signal.SIGTERM, lambda *_: jvm.terminate())
-    os.write(int(told), b"1")
-    os.close(int(told))
+    os.write(int(sender), b"1")
+    os.close(int(sender))
     jvm.wait()
     return "The Spark server is down."
 

@@ -55,7 +55,7 @@ def times(path: Path) -> str:
 
 
 def is_unchanged(whole: str, now: str) -> bool:
-    """Whether the file with the times `now` is still the one that `described` told of."""
+    """Whether the file with the times `now` is still the one of `described`."""
     return " " in now and whole.endswith(" " + now)
 
 

@@ -48,7 +48,7 @@ class JsonFloat(float):
             return False
 
     def is_a_double_as_printed(self) -> bool:
-        """Whether it was printed from a double, as far as can be told: an exact decimal has the zeros of its scale."""
+        """Whether its text may be printed from a double: an exact decimal has the zeros of its scale."""
         return self.is_a_double() and not re.search(r"[.]\d+0\Z", self.text)
 
     def scale(self) -> int | None:
@@ -87,7 +87,7 @@ def key_columns(key: Any) -> list[str]:
 
 
 def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Columns and types from row images alone. No value tells a double from a decimal."""
+    """Columns and types from row images alone. No value shows whether it is a double or a decimal."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.items():
@@ -134,8 +134,7 @@ def bson_kind(value: Any) -> BsonKind | None:
     if value is None:
         return None
     if isinstance(value, dict):
-        return BsonKind(
-            BSON_KINDS.get(next(iter(value), ""), "any") if value.keys() - {"$type"} <= BSON_KINDS.keys() else "any"
-        )
+        is_known = value.keys() - {"$type"} <= BSON_KINDS.keys()
+        return BsonKind(BSON_KINDS.get(next(iter(value), ""), "any") if is_known else "any")
     plain = {bool: "bool", int: "long", float: "double", str: "string"}
     return BsonKind(plain.get(type(value), "any"))
