@@ -15,28 +15,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TextIO
 
+from scripts.arguments import DEMO, OPTIONS, SOURCES
 from scripts.errors import LakehouseError
 from scripts.own_models import own_files
-from scripts.run import DEMO
 from scripts.run import main as make_run
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, record_class_archive, session
 
 LAKEHOUSE = "target/check"
 # As `make lint` has it. A fork need not have a model of each folder that dbt_project.yml configures.
 WARNINGS_FAIL = ("--warn-error-options", '{"error": "all", "silence": ["UnusedResourceConfigPath"]}')
-OF_RUN = (
-    "EVENTS",
-    "SYSTEM",
-    "CONNECTOR",
-    "KEYS",
-    "SERVERS",
-    "HISTORY",
-    "KAFKA",
-    "TOPICS",
-    "KAFKA_CONFIG",
-    "EVERY",
-    "REPLAY",
-)
 
 
 class _Copy(io.StringIO):
@@ -54,7 +41,7 @@ class _Copy(io.StringIO):
 
 def run(events: str = "", system: str = "") -> str:
     """What `make run` prints. A run that fails is the end."""
-    for name in OF_RUN:
+    for name in (*SOURCES, *OPTIONS, "REPLAY"):
         os.environ.pop(name, None)
     os.environ.update({"EVENTS": events, "SYSTEM": system})
     printed = _Copy(sys.stdout)
@@ -101,13 +88,10 @@ def lint(models: Path) -> list[str]:
     print(f"Linting {len(files)} models …", flush=True)
     command = [sys.executable, "-m", "sqlfluff", "lint", "--disable-progress-bar", *files]
     done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        print(done.stdout)
-    return (
-        ["sqlfluff found what is listed above; `.venv/bin/sqlfluff fix <file>` mends most of it"]
-        if done.returncode
-        else []
-    )
+    if not done.returncode:
+        return []
+    print(done.stdout)
+    return ["sqlfluff found what is listed above; `.venv/bin/sqlfluff fix <file>` mends most of it"]
 
 
 def test(models: Path, systems: Collection[str]) -> list[str]:
@@ -118,9 +102,8 @@ def test(models: Path, systems: Collection[str]) -> list[str]:
 
 
 def texts(models: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(models.parent)): path.read_bytes() for path in sorted(models.rglob("*")) if path.is_file()
-    }
+    files = (path for path in sorted(models.rglob("*")) if path.is_file())
+    return {str(path.relative_to(models.parent)): path.read_bytes() for path in files}
 
 
 def main() -> int:
@@ -151,9 +134,8 @@ def main() -> int:
             run(str(folder), system)
         after = texts(models)
         for path in sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)):
-            problems.append(
-                f"{path} is not what make run writes for these events, and was written. Look at it, and commit it"
-            )
+            problem = "is not what make run writes for these events, and was written. Look at it, and commit it"
+            problems.append(f"{path} {problem}")
         print("Testing …", flush=True)
         problems += test(models, folders or DEMO)
     for problem in problems:

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.arguments import DEMO
 from scripts.check import dbt, run, test
-from scripts.run import DEMO
 from scripts.spark import PROJECT, lakehouse_dir
 
 
@@ -24,12 +24,12 @@ def state(folder: Path) -> list[str]:
 def not_shown(output: str) -> list[str]:
     """Lines of the README's sample that the demo does not print. The lag depends on the day."""
 
-    def told(line: str) -> str:
+    def without_lag(line: str) -> str:
         return re.sub(r" (lag|-|(< )?\d+ (d|h|min|s))$", "", " ".join(line.split()))
 
     sample = (PROJECT / "README.md").read_text(encoding="utf-8").split("```\nmake run\n```")[1].split("```")[1]
-    printed = {told(line) for line in output.splitlines()}
-    return [line for line in sample.splitlines() if told(line) not in printed | {"…"}]
+    printed = {without_lag(line) for line in output.splitlines()}
+    return [line for line in sample.splitlines() if without_lag(line) not in printed | {"…"}]
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ block.
 A DDL record tells the column's type; how the connector writes its values is a setting of the connector (a handling
 mode), which no event names. The values tell it where they can: a mode in which one of them cannot have been written is
 ruled out, and of the others the one that they look like is taken, for all columns together, because a setting is one
-for the whole connector. What stays open is declared as in the setting's default, and told.
+for the whole connector. What stays open is declared as in the setting's default, and reported.
 
 Source: Debezium's documentation of MySQL and MariaDB, "Data type mappings", and its `JsonTableChangeSerializer`.
 """
@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from scripts.schema import JsonFloat, is_misread
+from scripts.debezium_types import is_misread
+from scripts.values import JsonFloat
 
 # Digits of a second that the unit of a type has.
 TIMESTAMPS = {"Timestamp": 3, "MicroTimestamp": 6, "NanoTimestamp": 9}
@@ -31,15 +32,7 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 HEXADECIMAL = re.compile(r"(?:[0-9a-f]{2})*\Z")
 
 BINARY = {"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"}
-GEOMETRY = {
-    "GEOMETRY",
-    "LINESTRING",
-    "POLYGON",
-    "MULTIPOINT",
-    "MULTILINESTRING",
-    "MULTIPOLYGON",
-    "GEOMETRYCOLLECTION",
-}
+GEOMETRY = set("GEOMETRY LINESTRING POLYGON MULTIPOINT MULTILINESTRING MULTIPOLYGON GEOMETRYCOLLECTION".split())
 SIMPLE = {
     "FLOAT": "float",
     "REAL": "double",
@@ -65,8 +58,6 @@ SYNONYMS = {
     "CHAR BYTE": "BINARY",
     "CHARACTER BYTE": "BINARY",
 }
-
-
 Identity = tuple[str, ...]
 
 
@@ -75,15 +66,12 @@ class Typed:
     """The columns of a table whose types are from its DDL record."""
 
     columns: dict[str, str]  # name → Debezium type
-    settings: dict[str, str] = field(
-        default_factory=dict
-    )  # what the values tell of the connector, where it is no default
-    doubts: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # setting → columns that it would change, and no value tells
-    possible: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # name → the types that it has in one setting or another
+    # Setting of the connector → the modes that the values show, if the default is none of them.
+    settings: dict[str, str] = field(default_factory=dict)
+    # Setting → columns that it would change, and no value shows whether.
+    doubts: dict[str, list[str]] = field(default_factory=dict)
+    # Name → the types that it has in one setting or another.
+    possible: dict[str, set[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,9 +112,7 @@ def types_of_ddl(tables: dict[Identity, tuple[dict[str, Any], list[dict[str, Any
 
 
 def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -> dict[str, str]:
-    """Columns that an older DDL record gives a type whose values may be misread as that of the newer one, and that
-    type.
-    """
+    """Columns → the type by an older DDL record, if its values may be misread as the type by the newer one."""
     before, now = _columns(older, []), _columns(newer, [])
     found = {}
     for name in before.keys() & now.keys():
@@ -150,9 +136,8 @@ def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: di
     for name, column in before.items():
         fit = [mode for mode, kind in column.types.items() if kind == declared.get(name)]
         if fit:  # not of a type that somebody chose
-            modes[column.setting] = (
-                [mode for mode in modes.get(column.setting, fit) if mode in fit] if column.setting else fit
-            )
+            known = modes.get(column.setting, fit) if column.setting else fit
+            modes[column.setting] = [mode for mode in known if mode in fit]
     found = {}
     for name in (name for name in declared if name in before and name in now):
         then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
@@ -167,13 +152,13 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
     typed = Typed({})
     for name, column in columns.items():
         # Where columns contradict one another, each has what its own values tell.
-        told = modes.get(column.setting) or _modes([column]) or list(column.types)
-        types = list(dict.fromkeys(column.types[mode] for mode in told))
+        fitting = modes.get(column.setting) or _modes([column]) or list(column.types)
+        types = list(dict.fromkeys(column.types[mode] for mode in fitting))
         typed.columns[name] = types[0]
         typed.possible[name] = set(column.types.values())
         default = next(iter(column.types))
-        if default not in told and column.types[default] != types[0]:
-            typed.settings[column.setting] = " or ".join(told)
+        if default not in fitting and column.types[default] != types[0]:
+            typed.settings[column.setting] = " or ".join(fitting)
         if _are_confusable(types):
             typed.doubts.setdefault(column.setting, []).append(name)
     return typed
@@ -182,9 +167,8 @@ def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:
 def _modes(columns: list[_Column]) -> list[str]:
     """The modes in which all values of the columns can have been written, and of these the ones that they look like."""
     possible = [mode for mode in columns[0].types if all(column.allows(mode) for column in columns)]
-    telling = [
-        column for column in columns if any(column.suggests(mode) for mode in possible)
-    ]  # others look like none of them
+    # Others look like none of them.
+    telling = [column for column in columns if any(column.suggests(mode) for mode in possible)]
     return [mode for mode in possible if all(column.suggests(mode) for column in telling)] or possible
 
 
@@ -218,17 +202,13 @@ def _can_be(kind: str, value: Any, fraction: int) -> bool:
     if name == "Decimal":
         return is_number or isinstance(value, str) and _is_base64(value)
     if name == "DecimalText":
-        return (
-            isinstance(value, str)
-            and bool(NUMBER.match(value))
-            and (bool(re.search("[.eE]", value)) or kind.endswith(",0)"))
-        )
+        is_text = isinstance(value, str) and bool(NUMBER.match(value))
+        return is_text and (kind.endswith(",0)") or bool(re.search("[.eE]", value)))
     if name == "bytes_hex":
         return isinstance(value, str) and bool(HEXADECIMAL.match(value))
     if name == "bytes_url":
-        return (
-            isinstance(value, str) and not re.search("[+/]", value) and _is_base64(value.translate({45: "+", 95: "/"}))
-        )
+        is_text = isinstance(value, str) and not re.search("[+/]", value)
+        return is_text and _is_base64(value.translate({45: "+", 95: "/"}))
     return name != "bytes" or isinstance(value, str) and _is_base64(value)
 
 
@@ -293,10 +273,8 @@ def _column(column: dict[str, Any], values: tuple[Any, ...]) -> _Column:
         types = {"bytes or base64": "bytes", "base64-url-safe": "bytes_url", "hex": "bytes_hex"}
         return _Column(types, "binary.handling.mode", 0, values)
     if base in ("DATE", "TIME", "DATETIME"):
-        usual = {"DATE": "Date", "TIME": "MicroTime", "DATETIME": "Timestamp" if length <= 3 else "MicroTimestamp"}[
-            base
-        ]
         suffix = {"DATE": "Date", "TIME": "Time", "DATETIME": "Timestamp"}[base]
+        usual = {"DATE": "Date", "TIME": "MicroTime"}.get(base, "Timestamp" if length <= 3 else "MicroTimestamp")
         units = ["Date"] * 3 if base == "DATE" else [suffix, "Micro" + suffix, "Nano" + suffix]
         modes = ("adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring")
         types = dict(zip(modes, (usual, *units, "Iso" + suffix), strict=True))

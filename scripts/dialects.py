@@ -4,102 +4,18 @@ The scaffold reads a sample of the landed events with this; the models read all 
 connector in `macros/connectors`. A dialect is recognised by its value alone, in the order of `DIALECTS`.
 """
 
-import base64
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scripts.errors import LakehouseError
-from scripts.schema import (
-    DOCUMENT,
-    BsonKind,
-    bson_kind,
-    columns_of_cells,
-    columns_of_schema,
-    columns_of_struct,
-    key_columns,
-    parsed,
-)
+from scripts.flattened import ROW_OPERATIONS, Payload, is_marked_row, is_metadata, is_plain_row, with_prefix
+from scripts.schema import DOCUMENT, columns_of_cells, columns_of_schema, columns_of_struct
+from scripts.values import BsonKind, bson_kind, key_columns, parsed
 
-Payload = dict[str, Any]
-ROW_OPERATIONS = {"c", "r", "u", "d"}
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
-NOTIFICATION = {"id", "aggregate_type", "type", "additional_data"}
 RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
-# Members of an event that `ExtractNewRecordState` adds on request (`add.fields`), as they are called without its
-# prefix.
-FLATTENED_METADATA = {
-    *(
-        "op",
-        "ts_ms",
-        "ts_us",
-        "ts_ns",
-        "version",
-        "connector",
-        "name",
-        "db",
-        "schema",
-        "table",
-        "collection",
-        "keyspace",
-        "shard",
-    ),
-    *(
-        "snapshot",
-        "sequence",
-        "lsn",
-        "xmin",
-        "txId",
-        "txSeq",
-        "scn",
-        "commit_scn",
-        "change_lsn",
-        "commit_lsn",
-        "event_serial_no",
-    ),
-    *("file", "pos", "row", "server_id", "gtid", "thread", "query"),
-}
-# Those that could be columns of a table as well: they are metadata where `__` or `source_` stands before them.
-SOURCE_METADATA = {
-    *(
-        "rs_id",
-        "ssn",
-        "redo_thread",
-        "user_name",
-        "row_id",
-        "redo_sql",
-        "lcr_position",
-        "start_scn",
-        "start_ts_ms",
-        "commit_ts_ms",
-    ),
-    *("ord", "h", "wallTime", "lsid", "txnNumber", "tord", "stxnid", "initsync", "rs", "vgtid", "begin_lsn", "ts_sec"),
-    *("commit_time", "cluster", "cluster_id", "commit_ts", "resolved_ts", "ts_hlc", "origin", "origin_lsn", "receiver"),
-    *(
-        "receiver_library",
-        "server_transaction_id",
-        "mod_number",
-        "value_capture_type",
-        "project_id",
-        "instance_id",
-        "database_id",
-    ),
-    *("change_stream_name", "low_watermark", "read_at_timestamp", "number_records_in_transaction", "transaction_tag"),
-    *("system_transaction", "partition_token"),
-    *(
-        "is_last_record_in_transaction_in_partition",
-        "number_of_partitions_in_transaction",
-        "record_time",
-        "tablet_id",
-        "table_id",
-    ),
-    *("partition_id", "origin_id", "position_scn", "group_lsn", "group_offset", "batch_row_id"),
-}
-FLATTENED_TRANSACTION = {
-    *("transaction_id", "transaction_total_order", "transaction_data_collection_order"),
-    *("transaction_transaction_epoch", "transaction_transaction_rank"),
-}
 
 
 def _source(payload: Payload) -> dict[str, Any]:
@@ -171,9 +87,8 @@ def _is_cockroachdb(payload: Payload) -> bool:
 
 
 def _cockroachdb_table(payload: Payload) -> tuple[str, ...]:
-    return _named_by("database_name", "schema_name", "table_name")(payload) or _named_by("db", "schema", "table")(
-        payload
-    )
+    names = _named_by("database_name", "schema_name", "table_name")
+    return names(payload) or _named_by("db", "schema", "table")(payload)
 
 
 def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
@@ -192,11 +107,8 @@ def _document(payload: Payload, member: str) -> dict[str, Any] | None:
     if isinstance(document, dict):
         return {name: bson_kind(value) for name, value in document.items()}
     update = payload.get("updateDescription")
-    fields = (
-        parsed(update["updatedFields"])
-        if isinstance(update, dict) and isinstance(update.get("updatedFields"), str)
-        else None
-    )
+    updated = update.get("updatedFields") if isinstance(update, dict) else None
+    fields = parsed(updated) if isinstance(updated, str) else None
     if not (str(payload.get("op")).lower() == "u" and member == "after" and isinstance(fields, dict)):
         return None
     in_part = {name.partition(".")[0]: BsonKind("any") for name in fields if "." in name}
@@ -234,78 +146,33 @@ def _has_images_alone(payload: Payload) -> bool:
     return has_both and any(isinstance(image, dict) for image in images)
 
 
-def is_plain_row(payload: Payload) -> bool:
-    """Whether a value is no envelope, marker of a transaction, notification or heartbeat, but any other JSON object."""
-    is_envelope = isinstance(payload.get("source"), dict) and any(
-        name in payload for name in ("op", "ddl", "tableChanges", "historyRecord")
-    )
-    is_marker = payload.get("status") in ("BEGIN", "END") and "event_count" in payload
-    is_notification = payload.keys() - {"timestamp"} == NOTIFICATION
-    return not (is_envelope or is_marker or is_notification or payload.keys() <= {"ts_ms", "ts_us", "ts_ns", "vgtid"})
-
-
-def _is_marked_row(payload: Payload) -> bool:
-    """A flattened row is recognised by what the transform adds; without it, it could be any JSON."""
-    return is_plain_row(payload) and ("__deleted" in payload or str(payload.get("__op")).lower() in ROW_OPERATIONS)
-
-
-def _with_prefix(payload: Payload) -> str:
-    """`flattened`, or `flattened(<prefix>)` where the metadata of a row have another prefix than Debezium's own."""
-    for name, value in payload.items():
-        prefix = name.removesuffix("op")
-        if (
-            prefix in ("", "__", name)
-            or prefix[-1].isalnum()
-            or not isinstance(value, str)
-            or value not in ROW_OPERATIONS
-        ):
-            continue
-        metadata = [other for other in payload if _is_metadata(other, f"flattened({prefix})")]
-        if "__deleted" in metadata and len(metadata) > 2:
-            return f"flattened({prefix})"
-    return "flattened"
-
-
-def _is_metadata(name: str, connector: str) -> bool:
-    prefix = connector[len("flattened(") : -1] or "__"
-    rest = name.removeprefix(prefix)
-    of_source = rest.removeprefix("source_")
-    is_of_source = (
-        of_source in FLATTENED_METADATA or (of_source != rest or prefix == "__") and of_source in SOURCE_METADATA
-    )
-    return name == "__deleted" or rest != name and (is_of_source or rest in FLATTENED_TRANSACTION)
-
-
 @dataclass(frozen=True)
 class Dialect:
     """How a connector writes events, as far as the scaffold has to know. Macros know the rest."""
 
     connector: str  # name of the macro file
     recognises: Callable[[Payload], bool]
-    table: Callable[[Payload], tuple[str, ...]] | None = (
-        None  # empty: no table can be told; None: the topic identifies it
-    )
+    # Empty: the event names no table; None: the topic identifies it.
+    table: Callable[[Payload], tuple[str, ...]] | None = None
     is_row: Callable[[Payload], bool] = _has_row_operation
     after: str = "after"  # the members that hold the row images
     before: str = "before"
     form: str = "rows"  # of a row image, as in the macro's capabilities
     by_topic: bool = False  # whether the topic identifies the table where the payload does not
-    keys: Callable[[Payload, Any], list[str]] = (
-        lambda payload, schema: []
-    )  # key columns that payload or schema block tell
-    columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns  # types that only the dialect knows
+    # Key columns that payload or schema block tell, and types that only the dialect knows.
+    keys: Callable[[Payload, Any], list[str]] = lambda payload, schema: []
+    columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
 
     def identity(self, payload: Payload, topic: str) -> tuple[str, ...]:
-        """The names of an event's table, outermost first; empty where none can be told."""
+        """The names of an event's table, outermost first; empty if it has none."""
         found = self.table(payload) if self.table else ()
         return found or ((topic,) if self.by_topic or self.table is None else ())
 
     def described(self, schema: Any) -> dict[str, str]:
         """Columns and types from the schema block of a value; empty where it has none."""
         if self.form == "flat":
-            return {
-                name: kind for name, kind in columns_of_struct(schema).items() if not _is_metadata(name, self.connector)
-            }
+            columns = columns_of_struct(schema)
+            return {name: kind for name, kind in columns.items() if not is_metadata(name, self.connector)}
         if self.form == "cells":
             return columns_of_cells(schema, self.after) or columns_of_cells(schema, self.before)
         return columns_of_schema(schema, self.after, self.before)
@@ -313,7 +180,7 @@ class Dialect:
     def image(self, payload: Payload, member: str) -> dict[str, Any] | None:
         """A row image with plain values, or None where the event has none."""
         if self.form == "flat":
-            return {name: value for name, value in payload.items() if not _is_metadata(name, self.connector)}
+            return {name: value for name, value in payload.items() if not is_metadata(name, self.connector)}
         if self.form == "document":
             return _document(payload, member)
         image = payload.get(member)
@@ -328,8 +195,8 @@ class Dialect:
         """The table that a flattened row names in its metadata; empty where it names none."""
         prefix = self.connector[len("flattened(") : -1] or "__"
         names = ("db", "schema", "keyspace", "table", "collection")
-        told = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
-        return ".".join(str(name) for name in told if name) if self.form == "flat" else ""
+        found = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
+        return ".".join(str(name) for name in found if name) if self.form == "flat" else ""
 
     def tells_deletes(self, payload: Payload) -> bool:
         """Whether an event of a stream like this would tell that a row is gone."""
@@ -393,7 +260,7 @@ DIALECTS = (
         form="cells",
     ),
     Dialect("yugabytedb_pgoutput", _is_written_by("YugabyteDB"), _named_by("schema", "table"), _has_row_image),
-    Dialect("flattened", _is_marked_row, is_row=is_plain_row, form="flat"),
+    Dialect("flattened", is_marked_row, is_row=is_plain_row, form="flat"),
     Dialect(
         "generic",
         lambda payload: not _source(payload).get("connector") and ("op" in payload or _has_images_alone(payload)),
@@ -408,65 +275,6 @@ ALIKE = ({"mysql", "mariadb"},)
 
 def are_alike(one: str, other: str) -> bool:
     return one == other or any({one, other} == group for group in ALIKE)
-
-
-def foreign_text(text: str) -> str | None:
-    """The name of what a value is that is no JSON object but has an event inside; None: it has none."""
-    if text.startswith("\0"):
-        is_event = _is_event(parsed(text[5:]))
-        return "JSON behind the five bytes of a schema registry (set JsonConverter)" if is_event else None
-    inner = parsed(text)
-    if isinstance(inner, str):
-        inner = parsed(inner)
-    if _is_event(inner):
-        return "JSON in a JSON text (a converter wrote as text what was JSON already)"
-    if not text.startswith(("e", "AAAA")):  # which are {, and the zero byte of a schema registry, in base64
-        return None
-    try:
-        decoded = base64.b64decode(text, validate=True).decode("utf-8", "replace")
-    except ValueError:
-        return None
-    return "JSON in base64 (decode key and value)" if _is_event(parsed(decoded)) else foreign_text(decoded)
-
-
-def _is_event(value: Any) -> bool:
-    payload = value.get("payload", value) if isinstance(value, dict) else None
-    return isinstance(payload, dict) and any(dialect.recognises(payload) for dialect in DIALECTS)
-
-
-def foreign_format(payload: Payload) -> str | None:
-    """The name of a format of changes that is not Debezium's, or None where the record is of none that is known."""
-    if "op" in payload or _is_marked_row(payload):
-        return None
-    if len(payload) == 1 and _is_event(parsed(str(next(iter(payload.values()))))) and "payload" not in payload:
-        return 'objects of one member, whose name is the key (write {"key": …, "value": …})'
-    if isinstance(payload.get("value"), str) and (name := foreign_text(payload["value"])):
-        return name
-    if "isDdl" in payload or (isinstance(payload.get("data"), list) and "pkNames" in payload):
-        return "Canal JSON (which Canal, DTS and DRS write)"
-    if "op_type" in payload and "op_ts" in payload:
-        return "Oracle GoldenGate JSON"
-    if {"database", "table", "type", "ts"} <= payload.keys() and ("data" in payload or "sql" in payload):
-        return "Maxwell JSON"
-    if "specversion" in payload and ("iodebeziumop" in payload or str(payload.get("type")).startswith("io.debezium.")):
-        return "CloudEvents (which Debezium's CloudEventsConverter writes; set JsonConverter)"
-    return None
-
-
-def refuse_foreign_formats(formats: dict[str | None, str], system: str) -> None:
-    """Raise a `LakehouseError` that names the first topic whose records are of another format, if there is one.
-
-    Args:
-        formats: topic (None for bare values) → the name of the format.
-    """
-    for topic, name in sorted(formats.items(), key=str):
-        where = f"topic {topic!r}" if topic else "files of bare values"
-        raise LakehouseError(
-            f"system {system}: the records of {where} are {name}, not Debezium JSON. Have their writer send Debezium"
-            f" JSON, and land that under a SYSTEM of its own. They are in bronze.{system}; nothing of it is built until"
-            f" they are taken away: delete from bronze.{system} where topic"
-            f" {'= ' + repr(topic) if topic else 'is null'} and error is null"
-        )
 
 
 def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) -> Dialect | None:
@@ -484,15 +292,15 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
     if wanted and wanted not in known:
         raise LakehouseError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
     found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
-    told = _source(payload).get("connector")
-    if found is None and told and _has_row_operation(payload):
+    named = _source(payload).get("connector")
+    if found is None and named and _has_row_operation(payload):
         if wanted:
             return known[wanted] if known[wanted].is_row(payload) else None
         raise LakehouseError(
-            f"system {system}: the events of topic {topic!r} are of connector {told!r}; expected one of"
+            f"system {system}: the events of topic {topic!r} are of connector {named!r}; expected one of"
             f" {', '.join(known)}. Name the one that writes as it does (CONNECTOR), or take them away: delete from"
             f" bronze.{system} where topic = {topic!r} and coalesce(get_json_object(value,"
-            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {told!r}"
+            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {named!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):
@@ -504,5 +312,5 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
         )
     chosen = known[wanted] if wanted and not (found and found.connector == wanted) else found
     if chosen and chosen.connector == "flattened":
-        chosen = replace(chosen, connector=_with_prefix(payload))
+        chosen = replace(chosen, connector=with_prefix(payload))
     return chosen if chosen and chosen.is_row(payload) else None

@@ -28,10 +28,8 @@ TASK_OFFSETS = 50_000  # offsets of one partition that one task reads: a data fi
 FILE_OFFSETS = 5_000  # offsets of a data file that holds several small partitions
 # What a client may not choose here, as it decides what lands.
 NOT_PASSED = ("bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset", "enable.auto.commit")
-# A broker that does not answer is told after half a minute. Records of transactions that were aborted were never
-# written.
-# What is read is there already: a fetch that waits for more (half a second by default) would do so once for each
-# partition.
+# A broker that does not answer is reported after half a minute. Records of aborted transactions were never written. All
+# is there already: a fetch that waits for more (half a second by default) would do so once for each partition.
 DEFAULTS = {
     "default.api.timeout.ms": "30000",
     "request.timeout.ms": "15000",
@@ -59,8 +57,8 @@ def read_properties(path: str) -> dict[str, str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        told = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise LakehouseError(f"KAFKA_CONFIG={path}: {told}. Name a properties file of a Kafka client.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise LakehouseError(f"KAFKA_CONFIG={path}: {reason}. Name a properties file of a Kafka client.") from None
     properties = {}
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
@@ -171,18 +169,15 @@ class Topics:
                     query.stop()
         found: Offsets = {}
         for topic, partitions in end.items():
-            found.update(
-                {(topic, int(number)): (begin[topic][number], latest) for number, latest in partitions.items()}
-            )
+            for number, latest in partitions.items():
+                found[topic, int(number)] = begin[topic][number], latest
         missing = sorted(set(self.listed) - {topic for topic, _ in found})
         if missing:
-            raise LakehouseError(
-                f"KAFKA={self.servers}: there is no topic {', '.join(missing)}, or it may not be read. Check TOPICS."
-            )
+            problem = f"there is no topic {', '.join(missing)}, or it may not be read"
+            raise LakehouseError(f"KAFKA={self.servers}: {problem}. Check TOPICS.")
         if not found:
-            raise LakehouseError(
-                f"KAFKA={self.servers}: no topic matches TOPICS={self.names}; all of a name has to match."
-            )
+            problem = f"no topic matches TOPICS={self.names}; all of a name has to match"
+            raise LakehouseError(f"KAFKA={self.servers}: {problem}.")
         return dict(sorted(found.items()))
 
     def _first_batch(self, query: Any) -> Any:
@@ -190,17 +185,15 @@ class Topics:
         while not (progress := query.lastProgress):
             if query.awaitTermination(0.05) or time.monotonic() > until:
                 raise TimeoutError("the broker does not answer")
-        source = progress.sources[0]
-        return tuple(
-            ast.literal_eval(offsets) or {} for offsets in (source.endOffset, source.latestOffset)
-        )  # as PySpark prints them
+        printed = progress.sources[0].endOffset, progress.sources[0].latestOffset  # as Python's dictionaries
+        return tuple(ast.literal_eval(offsets) or {} for offsets in printed)
 
     def read(self, spark: SparkSession, offsets: Offsets) -> DataFrame:
         """The records from the first offset of each partition to before the second one, as rows of bronze without a
         batch.
 
         Key and value are text, byte for byte. A record of which one is no UTF-8 has neither, but `error`, and both as
-        base64 in `raw`. The error tells those that begin with the zero byte of a schema registry (Avro, Protobuf).
+        base64 in `raw`. The error is another one if it begins with the zero byte of a schema registry (Avro, Protobuf).
         Reading fails where records were deleted meanwhile; offsets that never held one are passed over.
         """
         with self._told():
@@ -221,14 +214,13 @@ class Topics:
         is_text = F.col("is_text")  # a column, or Spark would check once for each of those below
         begins = (F.coalesce(F.substring(name, 1, 1) == F.lit(b"\0"), F.lit(False)) for name in texts)
         error = F.when(reduce(or_, begins), "schema_registry").otherwise("not_utf8")
+        epoch = F.lit("1970-01-01T00:00:00Z").cast("timestamp")
         raw = F.to_json(F.struct(*(F.base64(name).alias(name) for name in texts)))
         return records.withColumn("is_text", reduce(and_, checks)).select(
             "topic",
             "partition",
             "offset",
-            F.when(F.col("timestamp") >= F.lit("1970-01-01T00:00:00Z").cast("timestamp"), F.col("timestamp")).alias(
-                "timestamp"
-            ),
+            F.when(F.col("timestamp") >= epoch, F.col("timestamp")).alias("timestamp"),
             *(F.when(is_text, text).alias(name) for name, text in texts.items()),
             F.when(F.size("headers") > 0, F.col("headers")).alias("headers"),
             F.lit(None).cast("string").alias("file"),
@@ -242,9 +234,8 @@ class Topics:
         for name, value in {**DEFAULTS, **self.properties}.items():
             if name not in NOT_PASSED:
                 reader = reader.option(f"kafka.{name}", value)
-        return (
-            reader.format("kafka").option("kafka.bootstrap.servers", self.servers).option("fetchOffset.numRetries", "1")
-        )
+        reader = reader.format("kafka").option("kafka.bootstrap.servers", self.servers)
+        return reader.option("fetchOffset.numRetries", "1")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -256,17 +247,15 @@ class Topics:
             raise self.explained(error, always=True) from error
 
     def explained(self, error: Exception, always: bool = False) -> Exception:
-        """What to raise for an error of Spark's that came of reading Kafka; the error itself where Kafka has no part in
-        it.
-        """
+        """What to raise for an error of Spark's: the error itself if it did not come of reading Kafka."""
         text = str(error)
         # A server that was started without the connector cannot tell what stopped its task.
         if "may have been lost" in text or "OffsetOutOfRange" in text or "UnknownReason" in text:
             return RecordsGoneError(text)
         if not always and not re.search(r"org\.apache\.kafka\.|kafka010", text):
             return error
-        told = re.search(r"terminated with exception: (?:(?:[\w$]+\.)+)?(.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
-        problem = told[1] if told else next((line.strip() for line in text.splitlines() if line.strip()), "")
+        ended = re.search(r"terminated with exception: (?:(?:[\w$]+\.)+)?(.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
+        problem = ended[1] if ended else next((line.strip() for line in text.splitlines() if line.strip()), "")
         if "imeout" in problem:
             problem = f"the broker does not answer ({problem})"
         check = "Check KAFKA, TOPICS and KAFKA_CONFIG; spark.log in LAKEHOUSE_DIR says more."

@@ -1,7 +1,7 @@
 """`make maintain`: compacts small files, expires old snapshots and removes orphan files, for all tables of a system.
 
 What a table has merged, or bronze has landed, is a property of the snapshot that did it: its mark
-(macros/debezium/merged.sql, `_table_state` in scripts/loader.py). The snapshot of a compaction has none; the newest
+(macros/debezium/merged.sql, `State` in scripts/bronze.py). The snapshot of a compaction has none; the newest
 mark is then looked up among its parents. So expiry keeps the snapshot with the newest mark, and all after it. No step
 changes a row, and each finds what is left to do by looking at the table: stopped anywhere, the next call goes on.
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts.bronze import METADATA_PROPERTIES
 from scripts.errors import LakehouseError
-from scripts.loader import METADATA_PROPERTIES
-from scripts.run import end_with, say
+from scripts.messages import end_with, say
 from scripts.spark import locked, session
 
 LAYERS = ("bronze", "staging", "silver", "history", "monitoring")
@@ -58,13 +58,11 @@ def all_tables(spark: SparkSession) -> list[str]:
 
 
 def of_system(tables: list[str], system: str) -> list[str]:
-    """Those of a system, of all if it is empty: bronze, ledger, change logs, events, silver, live tables, histories,
-    counts.
-    """
+    """All tables of a system, of all systems if it is empty."""
     parts = {table: table.strip("`").split("`.`") for table in tables}
     found = {
-        t: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
-        for t, (schema, name) in parts.items()
+        table: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
+        for table, (schema, name) in parts.items()
     }
     systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
     if system and system not in systems:
@@ -83,9 +81,7 @@ def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
 
 
 def expired(snapshots: list[Any], before: int) -> list[int]:
-    """The rows of SNAPSHOTS that may go: the next one replaced them before a time (milliseconds), and they lead to no
-    mark.
-    """
+    """The rows of SNAPSHOTS that may go: replaced before a time (milliseconds), and not needed to find a mark."""
     by_id = {one.snapshot_id: one for one in snapshots}
     replaced_at = {one.snapshot_id: one.at for one in snapshots} | {one.parent_id: one.at for one in snapshots}
     kept = {one.snapshot_id for one in snapshots if one.ref}
@@ -100,7 +96,7 @@ def expired(snapshots: list[Any], before: int) -> list[int]:
 
 @dataclass
 class Maintenance:
-    """What is done to one table, and what was done so far: the names of `told` and how many."""
+    """What is done to one table, and what was done so far: the names in `summary` and how many."""
 
     spark: SparkSession
     table: str
@@ -119,17 +115,14 @@ class Maintenance:
         """Do what there is to do. A step that changes nothing commits nothing."""
         stored = {row.key for row in self.sql(f"show tblproperties {self.table}")}
         if missing := [f"'{name}' = '{value}'" for name, value in METADATA_PROPERTIES.items() if name not in stored]:
-            self.sql(
-                f"alter table {self.table} set tblproperties ({', '.join(missing)})"
-            )  # a table of an older version
+            self.sql(f"alter table {self.table} set tblproperties ({', '.join(missing)})")
             self.done["properties"] += 1
         self._compact()
         self._rewrite_manifests()
         self._expire()
         if self.with_orphans:
-            older = time.strftime(
-                "older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", time.gmtime(time.time() - ORPHAN_HOURS * 3600)
-            )
+            since = time.gmtime(time.time() - ORPHAN_HOURS * 3600)
+            older = time.strftime("older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", since)
             self.done["orphans"] += len(self._call("remove_orphan_files", older, "prefix_listing => true"))
 
     def _compact(self) -> None:
@@ -139,18 +132,13 @@ class Maintenance:
         is_bronze = self.table.startswith("`bronze`") and "__" not in self.table
         options = SIZES | (SIZES_OF_BRONZE if is_bronze else {}) | {"min-input-files": SMALL_FILES}
         texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
-        files, written, _, _, deletes = self._call(
-            "rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})"
-        )[0]
+        (row,) = self._call("rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})")
+        files, written, _, _, deletes = row
         self.done.update(files=files, written=written, deletes=deletes)
 
-    def _rewrite_manifests(
-        self,
-    ) -> None:  # those that name only removed files do not count: the next commit leaves them out
-        named = (
-            "added_data_files_count + existing_data_files_count + added_delete_files_count +"
-            " existing_delete_files_count"
-        )
+    def _rewrite_manifests(self) -> None:
+        # Those that name only removed files do not count: the next commit leaves them out.
+        named = " + ".join(f"{how}_{what}_files_count" for how in ("added", "existing") for what in ("data", "delete"))
         found = self.sql(f"select count(*) as n, avg(length) as bytes from {self.table}.manifests where {named} > 0")[0]
         if found.n >= MANIFESTS and found.bytes < MANIFEST_BYTES:
             self.done["manifests"] += self._call("rewrite_manifests")[0].rewritten_manifests_count
@@ -163,7 +151,7 @@ class Maintenance:
             self.done["snapshots"] += len(ids)
 
 
-def told(done: Counter[str]) -> str:
+def summary(done: Counter[str]) -> str:
     """What was done, in words; empty if nothing was."""
     deletes = f" and {done['deletes']:,} delete files" if done["deletes"] else ""
     parts = {
@@ -195,10 +183,10 @@ def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any) -> 
                     say(f"{table.replace('`', '')}: failed")
                     raise
                 note = "another program changed the table, so the rest is left to the next make maintain"
-        if text := ", ".join(filter(None, (told(one.done), note))):
+        if text := ", ".join(filter(None, (summary(one.done), note))):
             say(f"{table.replace('`', '')}: {text}")
         changed, total = changed + any(one.done.values()), total + one.done
-    say(f"{changed} of {len(chosen)} tables changed" + (f": {told(total)}" if changed else "."))
+    say(f"{changed} of {len(chosen)} tables changed" + (f": {summary(total)}" if changed else "."))
 
 
 def main() -> int:

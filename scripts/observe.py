@@ -16,8 +16,7 @@ PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record
 # What stands behind the last `"payload":`; all of a value that has none.
 TAIL = "substring_index(value, '\"payload\":', -1)"
 # What stands before the payload, as bytes. An envelope that begins as Debezium's do is short and found from behind: to
-# look through
-# the schema block for where it ends would be most of what a sample costs. A column named `payload` does not begin so.
+# look for the end of the schema block would be most of what a sample costs. A column named `payload` does not begin so.
 HEAD = """if(
     startswith(tail, '{"before":'),
     substring(cast(value as binary), 1, octet_length(value) - octet_length(tail) - 10),
@@ -34,9 +33,8 @@ SOURCE = """from_json(
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""
-# Records that carry no row and would tell nothing of their table: truncates, which have no key, and heartbeats of
-# Huawei CDL. The
-# events of a table without a primary key have no `unique` either.
+# Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
+# The events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
     key is null and (contains(value, '"op":"t"') or contains(value, '"op": "t"'))
     or contains(tail, '"unique":') and tail rlike '"unique": ?null'
@@ -45,7 +43,7 @@ WITHOUT_ROW = """(
 
 
 class Event(NamedTuple):
-    """A record as far as its table, columns and key are told by it."""
+    """A record, as far as it shows its table, columns and key."""
 
     topic: str | None
     value: str
@@ -91,8 +89,7 @@ class Bronze:
         rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
         shapes = _shapes(rows, HAS_SCHEMA)
         events = [Event(row.topic, row.value, row.key) for row in shapes]
-        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these values are read one by
-        # one too.
+        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these are read one by one too.
         inside = ("io.debezium.connector.mongo", '"tableChanges"')
         one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
         with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
@@ -100,15 +97,13 @@ class Bronze:
             of_topics = rows.where(F.col("topic").isin(one_by_one))
             events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
         for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
-            of_topic = rows.where(F.col("topic").eqNullSafe(topic)).where(
-                "true" if topic in one_by_one else f"not {HAS_SCHEMA}"
-            )
-            if topic in with_ddl:
+            of_topic = rows.where(F.col("topic").eqNullSafe(topic))
+            if topic not in one_by_one:
+                of_topic = of_topic.where(f"not {HAS_SCHEMA}")
+            if topic in with_ddl:  # of which the newest counts
                 of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
             sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
-            events += [
-                Event(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)
-            ]  # of DDL the newest counts
+            events += [Event(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]
         return events
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -121,9 +116,8 @@ class Bronze:
         rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
         if names:
             rows = rows.where(reduce(or_, [F.col("value").contains(name) for name in names]))
-        rows = rows.orderBy(
-            F.desc("batch"), F.desc(F.coalesce("file", F.lit(""))), F.desc(F.coalesce("line", "offset"))
-        )
+        file = F.coalesce("file", F.lit(""))
+        rows = rows.orderBy(F.desc("batch"), F.desc(file), F.desc(F.coalesce("line", "offset")))
         return [(row.topic, row.value) for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect())]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
@@ -161,10 +155,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
     """
     member = "'\"payload\":'"
-    key_shape = (
-        f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), cast(json_object_keys(key) as"
-        " string))"
-    )
+    names_of_key = "cast(json_object_keys(key) as string)"
+    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), {names_of_key})"
     # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
     text = "if(startswith(tail, '{\"before\":'), tail, value)"
     is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
@@ -186,8 +178,7 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
 
     if not first:
         return []
-    # A constant, not a table to join with: in a new process the broadcast of that took most of a second. There may be
-    # as many
+    # Constants, not a table to join with: in a new process its broadcast took most of a second. There may be as many
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
     batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
     there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")

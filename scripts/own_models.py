@@ -12,11 +12,8 @@ from typing import Any
 
 from scripts.scaffold import SYSTEM_MODELS
 
-PREFIXES = {
-    "staging": "stg_",
-    "silver": "",
-    "live": "live_",
-}  # folder of the scaffold → how the names of its tables' models begin
+# Folder of the scaffold → how the names of its tables' models begin.
+PREFIXES = {"staging": "stg_", "silver": "", "live": "live_"}
 
 
 def is_scaffolded(path: Path, models: Path) -> bool:
@@ -33,9 +30,7 @@ def is_scaffolded(path: Path, models: Path) -> bool:
 
 
 def own_files(models: Path, shared: str) -> dict[str, str]:
-    """Path below `models` of each model that a person wrote → a digest of its text, of the YAML beside it, and of
-    `shared`.
-    """
+    """Path of each model that a person wrote → a digest of its text, of the YAML beside it, and of `shared`."""
     found = {}
     for path in sorted([*models.rglob("*.sql"), *models.rglob("*.py")]):
         if not is_scaffolded(path, models):
@@ -63,9 +58,8 @@ class OwnModels:
     systems: Set[str]
     with_tables: Set[str]
     chosen: dict[str, str] = field(default_factory=dict)  # name of a model to build → its path
-    waiting: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # path of a model → the systems without tables that it reads
+    # Path of a model → the systems without tables that it reads.
+    waiting: dict[str, list[str]] = field(default_factory=dict)
     _reads: dict[str, list[str]] = field(default_factory=dict)
 
     def is_behind(self) -> bool:
@@ -92,17 +86,11 @@ class OwnModels:
         systems = {one: source.name for one, source in manifest.sources.items() if source.source_name == "bronze"}
         start = [ids[name] for name in changed if name in ids]
         # The scaffolded models that read these are among the changed ones, if a topic of theirs has something new.
-        start += [
-            child
-            for one, system in systems.items()
-            if system in landed
-            for child in manifest.child_map[one]
-            if child in own
-        ]
+        with_new = (one for one, system in systems.items() if system in landed)
+        start += [child for one in with_new for child in manifest.child_map[one] if child in own]
         for one, path in own.items():
-            self._reads[path] = sorted(
-                {systems[parent] for parent in _reached(manifest.parent_map, [one]) if parent in systems}
-            )
+            sources_read = _reached(manifest.parent_map, [one]) & systems.keys()
+            self._reads[path] = sorted({systems[source] for source in sources_read})
             if self._is_pending(path) and self._is_of_run(self._reads[path]):
                 start.append(one)
         # Through models alone: `dbt run` builds nothing else.

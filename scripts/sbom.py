@@ -37,17 +37,15 @@ def components() -> list[dict[str, Any]]:
 
 
 def licence_of(package: str) -> str:
-    """The licence that an installed package states: as an SPDX expression, else by its classifiers, else in a short
-    text.
-    """
+    """The licence that an installed package states: an SPDX expression, else its classifiers, else a short text."""
     try:
-        told = metadata.metadata(package).json
+        given = metadata.metadata(package).json
     except metadata.PackageNotFoundError:
         return UNKNOWN
-    classifiers = [line.rsplit(" :: ", 1)[1] for line in told.get("classifier", []) if line.startswith("License :: ")]
-    text = str(told.get("license", "")).strip()
+    classifiers = [line.rsplit(" :: ", 1)[1] for line in given.get("classifier", []) if line.startswith("License :: ")]
+    text = str(given.get("license", "")).strip()
     stated = text if text and "\n" not in text and len(text) <= 60 else ""
-    return str(told.get("license_expression") or " or ".join(classifiers) or stated or UNKNOWN)
+    return str(given.get("license_expression") or " or ".join(classifiers) or stated or UNKNOWN)
 
 
 def _component(purl: str, name: str, version: str, hashes: list[str], licence: str) -> dict[str, Any]:

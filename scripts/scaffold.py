@@ -21,33 +21,17 @@ from typing import Any
 
 import yaml
 
+from scripts.bronze import BRONZE_COLUMNS
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl, written_otherwise
-from scripts.dialects import (
-    Dialect,
-    are_alike,
-    dialect_of,
-    foreign_format,
-    foreign_text,
-    is_plain_row,
-    refuse_foreign_formats,
-)
+from scripts.debezium_types import ARRAY, is_misread, wider_type
+from scripts.dialects import Dialect, are_alike, dialect_of
 from scripts.errors import LakehouseError
-from scripts.loader import BRONZE_COLUMNS
+from scripts.flattened import is_plain_row
+from scripts.foreign import foreign_format, foreign_text, refuse_foreign_formats
 from scripts.observe import Bronze
-from scripts.schema import (
-    ARRAY,
-    DOCUMENT,
-    RESERVED,
-    SHARD,
-    TableSeen,
-    columns_of_values,
-    is_misread,
-    key_columns,
-    parsed,
-    parsed_exactly,
-    wider_type,
-)
+from scripts.schema import DOCUMENT, RESERVED, SHARD, TableSeen
 from scripts.spark import PROJECT, read_yaml
+from scripts.values import columns_of_values, key_columns, parsed, parsed_exactly
 from scripts.written_yaml import LOADER, dump, updated
 
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")

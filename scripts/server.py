@@ -44,8 +44,8 @@ QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement o
 START_SECONDS = 120
 STOP_SECONDS = 30
 # Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself.
-# On two cores
-# the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and 13 s without.
+# On two cores the first five increments of the benchmark take 28, 15, 14, 14 and 13 s with it, and 21, 14, 13, 13 and
+# 13 s without.
 FEW_CORES = 4
 
 
@@ -72,9 +72,9 @@ def up() -> str:
             problem = f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master"
             raise LakehouseError(f"{problem}. Unset it, or name one that has.")
         port, token = _address_before(file)
-        ready, told = os.pipe()
-        process = _start(file.fileno(), told, port, token)
-        os.close(told)
+        ready, sender = os.pipe()
+        process = _start(file.fileno(), sender, port, token)
+        os.close(sender)
         server = {"pid": process.pid, "target": local_target()}
         _record(file, server)
         address = f"sc://localhost:{port}/;token={token}"
@@ -119,9 +119,7 @@ def properties() -> str:
 
 
 def _address_before(file: TextIO) -> tuple[int, str]:
-    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; new ones where another has the
-    port.
-    """
+    """Port and token of the last server, so that an exported SPARK_REMOTE stays right; else new ones."""
     try:
         last = json.load(file)["address"]
         port, token = int(last.split(":")[2].split("/")[0]), last.split("token=")[1]
@@ -137,37 +135,33 @@ def _address_before(file: TextIO) -> tuple[int, str]:
         return probe.getsockname()[1], token
 
 
-def _start(lock: int, told: int, port: int, token: str) -> subprocess.Popen[bytes]:
+def _start(lock: int, sender: int, port: int, token: str) -> subprocess.Popen[bytes]:
     if (os.cpu_count() or 1) > FEW_CORES:
         os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")  # the profile's are for short runs
     with log_file().open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "scripts.server", "serve", str(port), str(told)],
+            [sys.executable, "-m", "scripts.server", "serve", str(port), str(sender)],
             env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[lock, told],
+            pass_fds=[lock, sender],
             start_new_session=True,  # Ctrl-C in this terminal is not meant for it
         )
 
 
-def serve(port: str, told: str) -> str:
-    """Be the server until a signal ends it, or its JVM ends; `told` is the pipe to say in that it serves."""
+def serve(port: str, sender: str) -> str:
+    """Be the server until a signal ends it, or its JVM ends; `sender` is the pipe in which it says that it serves."""
     given = settings()
-    further = {
-        "spark.plugins": ",".join(
-            filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
-        ),
-        "spark.connect.grpc.binding.port": port,
-    }
+    plugins = filter(None, [given.get("spark.plugins"), "org.apache.spark.sql.connect.SparkConnectPlugin"])
+    further = {"spark.plugins": ",".join(plugins), "spark.connect.grpc.binding.port": port}
     jars = kafka_jars(resolved=False)
     local_session(jars if all(jar.exists() for jar in jars) else [], further)
     context: Any = SparkContext
     jvm = context._gateway.proc
     signal.signal(signal.SIGTERM, lambda *_: jvm.terminate())
-    os.write(int(told), b"1")
-    os.close(int(told))
+    os.write(int(sender), b"1")
+    os.close(int(sender))
     jvm.wait()
     return "The Spark server is down."
 

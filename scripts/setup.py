@@ -22,12 +22,9 @@ LOCKS = Path(__file__).resolve().parent
 
 def locked(lock: str) -> dict[str, tuple[str, str]]:
     """Coordinates (group:artifact:version) → SHA-256 and licence of the jar, from a file beside this one."""
-    lines = [
-        line.split()
-        for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines()
-        if line and not line.startswith("#")
-    ]
-    return {coordinates: (digest, licence) for coordinates, digest, licence in lines}
+    lines = (LOCKS / lock).read_text(encoding="utf-8").splitlines()
+    entries = (line.split() for line in lines if line and not line.startswith("#"))
+    return {coordinates: (digest, licence) for coordinates, digest, licence in entries}
 
 
 def locked_jars(lock: str = "jars.lock") -> dict[str, str]:
@@ -58,10 +55,8 @@ def cached(wanted: list[str]) -> list[Path]:
     the cache has its description alone.
     """
     names = (coordinates.split(":") for coordinates in wanted)
-    folders = [
-        Path.home().joinpath(".m2", "repository", *group.split("."), artifact, version)
-        for group, artifact, version in names
-    ]
+    cache = Path.home() / ".m2" / "repository"
+    folders = [cache.joinpath(*group.split("."), artifact, version) for group, artifact, version in names]
     return [folder for folder in folders if folder.is_dir()]
 
 
@@ -94,7 +89,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
     wrong = missing(folder, lock)
     if wrong:
         problem = re.search(r"\[?(download failed|unresolved dependency|Server access error)[^\n]*", done.stderr)
-        told = problem[0] if problem else ""
+        reason = problem[0] if problem else ""
         broken = cached(wrong)
         remedy = (
             "Maven's local cache is asked first, and what it has of them may be broken: "
@@ -103,7 +98,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
             else "Check"
         )
         raise LakehouseError(
-            f"these jars could not be resolved, or are not the ones of scripts/{lock}: {', '.join(wrong)}. {told}\n"
+            f"these jars could not be resolved, or are not the ones of scripts/{lock}: {', '.join(wrong)}. {reason}\n"
             f"{remedy} that Maven Central (or the mirror in ~/.m2 or Ivy's settings) can be reached, and run again."
         )
 

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -34,9 +33,7 @@ _log_before = 0  # how long the log was when the session began
 
 
 def _tell_place() -> None:
-    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, also where dbt reads the
-    profile.
-    """
+    """Set `PWD`, which only a shell keeps right: the path of the warehouse begins with it, in dbt too."""
     os.environ["PWD"] = str(Path.cwd())
 
 
@@ -109,12 +106,12 @@ def require_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     wanted = "Install Java 17 or 21 (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME to one."
     try:
-        told = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr
+        printed = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.CalledProcessError):
         raise LakehouseError(f"Java was not found. {wanted}") from None
-    version = re.search(r'version "(?:1\.)?(\d+)', told)  # Java 8 says 1.8
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)  # Java 8 says 1.8
     if not version or int(version.group(1)) not in JAVA_VERSIONS:
-        found = version.group(1) if version else told.strip()
+        found = version.group(1) if version else printed.strip()
         raise LakehouseError(f"Java {found} was found; Spark 4 needs 17 or 21. {wanted}")
 
 
@@ -149,9 +146,7 @@ def server_file() -> Path:
 
 
 def resident_server() -> dict[str, Any] | None:
-    """`pid`, `target` and `address` of the server that `make up` started, without the address while it starts; None:
-    none is up.
-    """
+    """What `make up` noted: `pid`, `target`, and `address` once the server is up; None: there is no server."""
     try:
         file = server_file().open(encoding="utf-8")
     except FileNotFoundError:
@@ -201,7 +196,7 @@ def answers(address: str, seconds: float) -> bool:
     try:
         channel = DefaultChannelBuilder(address).toChannel()
     except (PySparkException, ValueError):
-        place = address.partition(";")[0]  # what follows may be a token, which the error would tell, too
+        place = address.partition(";")[0]  # what follows may be a token, which the error would show
         raise LakehouseError(
             f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it."
         ) from None
@@ -255,7 +250,7 @@ def _jvm_has_ended() -> bool:
     return False
 
 
-def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None) -> SparkSession:
     """The session in a JVM of this process, with `further` settings beside the profile's."""
     given = settings()
     if "spark.master" not in given:
@@ -267,9 +262,8 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] = MappingProx
 
     require_java()
     resolve_for_output()
-    builder = SparkSession.builder
-    for name, value in {**given, **further, **({"spark.jars": ",".join(map(str, jars))} if jars else {})}.items():
-        builder = builder.config(name, value)
+    of_jars = {"spark.jars": ",".join(map(str, jars))} if jars else {}
+    builder = SparkSession.builder.config(map={**given, **(further or {}), **of_jars})
     ctrl_c = signal.getsignal(signal.SIGINT)
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
     accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
@@ -286,7 +280,7 @@ def _stop(*_: Any) -> None:
 
     The end of the process is the end of its JVM, and of what that was at.
     """
-    logging.getLogger().setLevel(logging.CRITICAL + 1)  # Py4J would tell of each question that has no answer now
+    logging.getLogger().setLevel(logging.CRITICAL + 1)  # Py4J would report each call that has no answer now
     raise KeyboardInterrupt
 
 
@@ -305,13 +299,10 @@ def _remote_session(address: str) -> SparkSession:
             f"SPARK_REMOTE={place}: no Spark Connect server answers there. Start it, or unset SPARK_REMOTE: the server"
             " of make up is found without it, and none is needed."
         )
-    # dbt asks for Hive with every statement, and would be told each time that this is the server's business.
+    # dbt asks for Hive with every statement, and would be warned each time that the server decides this.
     warnings.filterwarnings("ignore", message="Failed to set spark.sql.catalogImplementation")
-    builder = SparkSession.builder
-    for name, value in builder_settings.items():
-        builder = builder.config(name, value)
     try:
-        spark: Any = builder.getOrCreate()
+        spark: Any = SparkSession.builder.config(map=builder_settings).getOrCreate()
     except Exception as error:
         raise LakehouseError(
             f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}"
@@ -322,9 +313,7 @@ def _remote_session(address: str) -> SparkSession:
 
 
 def _stop_work_with_the_client(spark: Any, address: str) -> None:
-    """A signal stops what the session does on the server, as it does in a JVM of one's own; the end of the process
-    closes it.
-    """
+    """A signal stops what the session does on the server, as in a JVM of its own; the end of the process closes it."""
 
     def leave() -> None:
         with suppress(Exception):  # the server may be gone

@@ -21,11 +21,12 @@ import pyarrow as pa
 from conftest import REPOSITORY
 from dbt_common.clients.agate_helper import table_from_data_flat
 
-from scripts import loader
-from scripts.loader import ARROW_SCHEMA
+from scripts import bronze
+from scripts.chunks import ARROW_SCHEMA
+from scripts.framing import read_records
 from scripts.observe import Arrived, Bronze, Event
-from scripts.records import Taken, read_records
 from scripts.spark import read_yaml
+from scripts.taken import Taken
 
 OVERRIDDEN = ("debezium_new_changes", "_start_counting")  # macros that ask a table what it has merged
 NOT_MACROS = re.compile(r"(?s)\{% (materialization|test) .*?\{%-? *end\1 *-?%\}")
@@ -291,7 +292,7 @@ class LandingInBronze:
     def land(self, system: str, records: Any) -> Any:
         """Land records or a file, without those that have landed."""
         if system not in self._landing.rows:
-            loader.create_bronze(self._spark, system)
+            bronze.create(self._spark, system)
         rows = self._landing.land(system, records)
         if rows:
             table = f"bronze.`{system}`"

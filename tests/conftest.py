@@ -96,26 +96,28 @@ class Lakehouse:
     """What the tests do with a lakehouse: `make run`'s own steps, and reading tables back."""
 
     def __init__(self, project: Path, spark: Any, owners: Path) -> None:
-        from scripts import loader, run
+        from scripts import bronze, build, dbt_commands, run
 
         self.project = project
         self.spark = spark
         self._run = run
+        self._build = build
+        self._dbt_commands = dbt_commands
         self.said: list[str] = []
         self.tests = ""  # the file of the test that has it
         self._owners = owners
         self._files = 0
-        create_bronze = loader.create_bronze
+        create_bronze = bronze.create
 
         def create_own(spark: Any, system: str) -> None:
             self._own(system)
             create_bronze(spark, system)
 
-        loader.create_bronze = create_own  # which every landing calls, also that of a whole `make run`
+        bronze.create = create_own  # which every landing calls, also that of a whole `make run`
         self._parsed = b""
         self._engine: Any = None
         self._landing: Any = None
-        self._dbt_of_run = run._dbt
+        self._dbt_of_run = dbt_commands.run
 
     def _own(self, system: str) -> None:
         """Files of tests come in any order, and may share a lakehouse: none can have the system of another one."""
@@ -131,7 +133,7 @@ class Lakehouse:
             landing: lands records in the loader's place.
         """
         self._engine, self._landing = engine, landing
-        self._run._dbt = self._built_by_engine if engine else self._dbt_of_run
+        self._dbt_commands.run = self._built_by_engine if engine else self._dbt_of_run
 
     def _built_by_engine(
         self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None
@@ -149,8 +151,9 @@ class Lakehouse:
 
     def land(self, system: str, records: Any) -> Any:
         """Land records (written to a new file, in their order), the file or folder at a path, or topics."""
+        from scripts.files import event_files
         from scripts.kafka import Topics
-        from scripts.loader import event_files, land_files, land_topics
+        from scripts.loader import land_files, land_topics
 
         if isinstance(records, Topics):
             return land_topics(self.spark, system, records)
@@ -172,10 +175,11 @@ class Lakehouse:
         keys: dict[str, list[str]] | None = None,
         servers: str | None = None,
     ) -> Any:
+        from scripts.built import Built
         from scripts.observe import Bronze
         from scripts.scaffold import scaffold
 
-        built = self._run.Built()
+        built = Built()
         known, refused = built.up_to(self.spark, system), set(built.state["refused"].get(system, []))
         bronze = self._landing.records(system) if self._landing else Bronze(self.spark, system)
         return scaffold(bronze, connector, keys or {}, known, self.project / "models", servers, refused)
@@ -202,7 +206,7 @@ class Lakehouse:
         """Scaffold and build. Returns what the scaffold said."""
         done = self.scaffold(system, connector, keys, servers)
         self.said = []
-        failed = self._run._build(self.spark, [system], [done], self.said.append)
+        failed = self._build.build(self.spark, [system], [done], self.said.append)
         assert not failed, "\n".join(self.said)
         return done
 
@@ -245,8 +249,9 @@ class Lakehouse:
 
     def resets(self, system: str) -> dict[str, dict[str, list[int]]]:
         """What `make run` tells of resets: table → partition or file → first and last number, and how many changes."""
-        found: dict[str, dict[str, list[int]]] = self._run._resets(self.spark, system)
-        return found
+        from scripts.results import resets
+
+        return resets(self.spark, system)
 
     def rejected(self, system: str) -> list[tuple[Any, ...]]:
         return self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")

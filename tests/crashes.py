@@ -34,7 +34,7 @@ def build(lakehouse: Lakehouse, system: str) -> None:
     """Scaffold and build what has landed."""
     done = lakehouse.scaffold(system)
     said: list[str] = []
-    assert lakehouse._run._build(lakehouse.spark, [system], [done], said.append) == 0, said
+    assert lakehouse._build.build(lakehouse.spark, [system], [done], said.append) == 0, said
 
 
 def build_and_die(lakehouse: Lakehouse, system: str, executing: Executing, commit: int) -> bool:
@@ -43,5 +43,5 @@ def build_and_die(lakehouse: Lakehouse, system: str, executing: Executing, commi
 
     done = lakehouse.scaffold(system)
     with dying_at(executing, commit), suppress(LakehouseError):
-        return bool(lakehouse._run._build(lakehouse.spark, [system], [done], lambda _: None) == 0)
+        return bool(lakehouse._build.build(lakehouse.spark, [system], [done], lambda _: None) == 0)
     return False

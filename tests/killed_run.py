@@ -121,7 +121,8 @@ def watch(boundaries: Boundaries) -> None:
 
 def obey(do: str, arguments: list[str]) -> Any:
     """`run` the pipeline, `land` events alone, run `dbt` by itself, or have Spark do some `sql`."""
-    from scripts import loader, run
+    from scripts import dbt_commands, loader, run
+    from scripts.files import event_files
     from scripts.kafka import Topics
     from scripts.setup import kafka_jars
     from scripts.spark import session
@@ -133,10 +134,10 @@ def obey(do: str, arguments: list[str]) -> Any:
     if do == "land" and kafka:
         return loader.land_topics(spark, os.environ["SYSTEM"], Topics(kafka, os.environ["TOPICS"])).records
     if do == "land":
-        return loader.land_files(spark, os.environ["SYSTEM"], loader.event_files(os.environ["EVENTS"])).records
+        return loader.land_files(spark, os.environ["SYSTEM"], event_files(os.environ["EVENTS"])).records
     if do == "dbt":
         said: list[str] = []
-        return len(run._dbt(arguments, said.append)), said
+        return len(dbt_commands.run(arguments, said.append)), said
     return [[row.asDict(recursive=True) for row in spark.sql(query).collect()] for query in arguments]
 
 

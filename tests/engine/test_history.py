@@ -149,7 +149,7 @@ def test_a_history_answers_what_was_true_then_and_what_was_known_then(lakehouse:
         f"versions_{system}__orders",
     ]
     assert write_history(system, ["public.orders"], project / "models") == []
-    assert lakehouse._run._build(lakehouse.spark, [system], [done], lakehouse.said.append) == 0
+    assert lakehouse._build.build(lakehouse.spark, [system], [done], lakehouse.said.append) == 0
     model = project / "models" / "history" / system / f"history_{system}__orders.sql"
     model.write_text(model.read_text().replace("keys = ['id'],", "keys = ['id'],\n    track = ['note'],"))
     lakehouse.run(

@@ -13,7 +13,9 @@ import pytest
 from conftest import Lakehouse
 from event_factory import created, deleted, event, truncated
 
-from scripts import loader
+from scripts import bronze as bronze_table
+from scripts import chunks, ledger, loader
+from scripts.bronze import Landed
 
 pytestmark = pytest.mark.loader
 CUT = "no complete record: still being written, or cut off"
@@ -43,8 +45,8 @@ def text(*records: dict[str, Any] | str) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def land(lakehouse: Lakehouse, system: str, events: Path | str) -> loader.Landed:
-    landed: loader.Landed = lakehouse.land(system, events)
+def land(lakehouse: Lakehouse, system: str, events: Path | str) -> Landed:
+    landed: Landed = lakehouse.land(system, events)
     return landed
 
 
@@ -63,10 +65,10 @@ def test_what_has_landed_does_not_land_again(lakehouse: Lakehouse, tmp_path: Pat
     second.write_text(text(created(12, id=3)))
 
     assert land(lakehouse, "once", first).records == 2
-    assert land(lakehouse, "once", first) == loader.Landed()  # the same file
+    assert land(lakehouse, "once", first) == Landed()  # the same file
     assert land(lakehouse, "once", tmp_path).records == 1  # a folder with it and another
-    assert land(lakehouse, "once", tmp_path / "*.jsonl") == loader.Landed()  # a pattern of the same
-    assert land(lakehouse, "once", f"{tmp_path}/../{tmp_path.name}/a.jsonl") == loader.Landed()
+    assert land(lakehouse, "once", tmp_path / "*.jsonl") == Landed()  # a pattern of the same
+    assert land(lakehouse, "once", f"{tmp_path}/../{tmp_path.name}/a.jsonl") == Landed()
 
     overlapping = tmp_path / "overlapping.jsonl"
     overlapping.write_text(text(created(11, id=2), created(12, id=3), created(12, id=3), created(13, id=4)))
@@ -95,7 +97,7 @@ def test_records_in_any_order_over_many_commits_and_files_land_once(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Topics stand at very different offsets, and commits overlap in all of them, in some, or in none."""
-    monkeypatch.setattr(loader, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 4000)
     records = [
         {"topic": topic, "partition": partition, "offset": start + number, "key": f"{number % 3}", "value": "x" * 40}
         for topic, start in (("low", 0), ("high", 2**62))
@@ -107,15 +109,15 @@ def test_records_in_any_order_over_many_commits_and_files_land_once(
     arrivals = [*records, *again, *random.choices(records + again, k=40)]
     random.shuffle(arrivals)
     parts = [records[:20], arrivals[:60], arrivals[60:], records]
-    landed = loader.Landed()
+    landed = Landed()
     for number, part in enumerate(parts):
         path = tmp_path / f"{number}.jsonl"
         path.write_text(text(*part))
         done = land(lakehouse, "disorder", path)
-        landed = loader.Landed(
+        landed = Landed(
             landed.records + done.records, landed.repeated + done.repeated, 0, landed.batches + done.batches
         )
-    assert done == loader.Landed(repeated=len(records))
+    assert done == Landed(repeated=len(records))
 
     columns = ["topic", "partition", "offset", "key"]
     assert bronze(lakehouse, "disorder", ", ".join(columns)) == sorted(
@@ -146,7 +148,7 @@ def test_key_value_and_headers_are_kept_byte_for_byte(
     ]
     headers = [{"key": "a", "value": "ä"}, {"key": "a", "value": None}]
     for room in (0, 200, 1 << 20):
-        monkeypatch.setattr(loader, "HEADS_BYTES", room)
+        monkeypatch.setattr(chunks, "HEADS_BYTES", room)
         lines = [
             {"topic": "t", "offset": room + number, "key": value, "value": value, "headers": headers}
             for number, value in enumerate(values)
@@ -165,7 +167,7 @@ def test_key_value_and_headers_are_kept_byte_for_byte(
 def test_large_topics_have_data_files_of_their_own(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loader, "FILE_BYTES", 10_000)
+    monkeypatch.setattr(chunks, "FILE_BYTES", 10_000)
     sizes = {"a": 3, "b": 100, "c": 3, "d": 300, "e": 40}  # of the three large ones d takes several files
     records = [
         {"topic": topic, "offset": offset, "value": "x" * 100}
@@ -193,12 +195,12 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     path.write_bytes(b"".join(lines[:3])[:-1])
     assert land(lakehouse, "files", path).records == 2
     path.write_bytes(whole.encode())
-    assert land(lakehouse, "files", path) == loader.Landed(records=1, batches=[3])
+    assert land(lakehouse, "files", path) == Landed(records=1, batches=[3])
     assert bronze(lakehouse, "files", "line") == [1, 2, 3, 4]
 
     copy = tmp_path / "copy.jsonl"
     shutil.copy(path, copy)
-    assert land(lakehouse, "files", copy) == loader.Landed(
+    assert land(lakehouse, "files", copy) == Landed(
         notes=[f"{copy}: same content as {path}, which has landed; skipped"]
     )
     with path.open("a") as file:
@@ -206,13 +208,13 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     rotated = tmp_path / "rotated.jsonl"
     shutil.copy(path, rotated)
     assert land(lakehouse, "files", tmp_path).records == 1
-    assert land(lakehouse, "files", tmp_path) == loader.Landed()
+    assert land(lakehouse, "files", tmp_path) == Landed()
     with copy.open("a") as file:
         file.write('{"n":"of the copy"}\n')
     assert land(lakehouse, "files", tmp_path).records == 1
 
     path.write_text('{"n":"replaced"}\n')
-    assert land(lakehouse, "files", path) == loader.Landed(
+    assert land(lakehouse, "files", path) == Landed(
         records=1,
         batches=[6],
         notes=[f"{path}: the file was replaced since it was landed; all of it is landed again"],
@@ -230,8 +232,8 @@ def test_growing_replaced_copied_and_empty_files_are_told_apart(lakehouse: Lakeh
     empty, half = tmp_path / "empty.jsonl", tmp_path / "half.jsonl"
     empty.touch()
     half.write_text('{"n":')
-    assert land(lakehouse, "files", empty) == loader.Landed(notes=[f"{empty}: the file is empty"])
-    assert land(lakehouse, "files", half) == loader.Landed(
+    assert land(lakehouse, "files", empty) == Landed(notes=[f"{empty}: the file is empty"])
+    assert land(lakehouse, "files", half) == Landed(
         notes=[f"{half}: its first record, of 5 bytes so far, has no end: still being written, or cut off"]
     )
 
@@ -289,7 +291,7 @@ def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
     path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     path.write_text(text(json.dumps({"bare": 1})))
     other.write_text(text(json.dumps({"bare": 2})))
-    look = loader._table_state
+    look = bronze_table.state
     waiting = [path, other]
 
     def look_before_the_others(*arguments: Any) -> Any:
@@ -301,8 +303,8 @@ def test_batches_that_others_land_meanwhile_are_none_that_were_taken_back(
             lakehouse.spark.sql("delete from bronze.overtaken__files where batch = 1")
         return found
 
-    loader.create_bronze(lakehouse.spark, "overtaken")  # which looks too, while nobody else may
-    monkeypatch.setattr(loader, "_table_state", look_before_the_others)
+    bronze_table.create(lakehouse.spark, "overtaken")  # which looks too, while nobody else may
+    monkeypatch.setattr(bronze_table, "state", look_before_the_others)
     landed = land(lakehouse, "overtaken", path)
     assert (landed.batches, landed.notes) == ([], [])
     assert bronze(lakehouse, "overtaken", "value") == ['{"bare": 1}', '{"bare": 2}']
@@ -314,7 +316,7 @@ def test_a_rollback_while_a_loader_lands_is_seen(
     """Its next commit would go on from what is no more there."""
     path = tmp_path / "a.jsonl"
     path.write_text(text(*(json.dumps({"bare": number}) for number in range(4))))
-    monkeypatch.setattr(loader, "CHUNK_BYTES", 1)  # a commit for each line
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)  # a commit for each line
     rolled_back: list[Any] = []
 
     def say(_: str) -> None:
@@ -381,7 +383,7 @@ def test_a_file_that_is_cut_while_it_is_read_hides_no_copy_of_it(
     path, rotated = tmp_path / "x.jsonl", tmp_path / "x.jsonl.1"
     lines = [json.dumps({"bare": number}) for number in range(4)]
     path.write_text(text(*lines))
-    from scripts.records import read_records as read
+    from scripts.framing import read_records as read
 
     def read_what_is_cut(*arguments: Any) -> Iterator[Any]:
         for number, record in enumerate(read(*arguments)):
@@ -391,12 +393,12 @@ def test_a_file_that_is_cut_while_it_is_read_hides_no_copy_of_it(
                 path.write_text("")
                 return
 
-    monkeypatch.setattr(loader, "read_records", read_what_is_cut)
+    monkeypatch.setattr(chunks, "read_records", read_what_is_cut)
     assert land(lakehouse, "rotated", path).records == 2
     monkeypatch.undo()
     land(lakehouse, "rotated", tmp_path)
     assert set(bronze(lakehouse, "rotated", "value")) == set(lines)
-    assert land(lakehouse, "rotated", rotated) == loader.Landed()
+    assert land(lakehouse, "rotated", rotated) == Landed()
 
 
 def test_content_that_has_landed_is_known_under_any_name_also_when_its_file_has_another_one_now(
@@ -426,13 +428,13 @@ def test_what_a_loader_notes_late_of_a_batch_that_was_taken_back_does_not_count(
     path.write_text(text({"bare": 1}))
     assert land(lakehouse, "late_row", path).records == 1
     other.write_text(text({"bare": 2}))
-    write = loader._write_ledger
+    write = ledger.write
     waiting: list[Any] = []
 
     def write_late(*arguments: Any) -> None:
         (write if waiting else lambda *given: waiting.append(given))(*arguments)
 
-    monkeypatch.setattr(loader, "_write_ledger", write_late)
+    monkeypatch.setattr(ledger, "write", write_late)
     assert land(lakehouse, "late_row", other).records == 1
     (first,) = lakehouse.sql("select snapshot_id from bronze.late_row.snapshots where summary['cdc-batch'] = '1'")
     lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.late_row', {first[0]})")
@@ -448,16 +450,16 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
 ) -> None:
     """Bare values have no coordinates: only what is known of the file keeps them from landing twice."""
     path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    write_ledger = loader._write_ledger
+    write_ledger = ledger.write
 
     def die(*_: Any) -> None:
         raise KeyboardInterrupt
 
     def landing_dies() -> None:
-        monkeypatch.setattr(loader, "_write_ledger", die)
+        monkeypatch.setattr(ledger, "write", die)
         with pytest.raises(KeyboardInterrupt):
             land(lakehouse, "died", path)
-        monkeypatch.setattr(loader, "_write_ledger", write_ledger)
+        monkeypatch.setattr(ledger, "write", write_ledger)
 
     path.write_text(text('{"n":1}', "no record", '{"n":2}'))
     landing_dies()
@@ -479,11 +481,11 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     assert land(lakehouse, "died", known).records == 0  # nothing is new in it: that is no word on the batch before
     assert land(lakehouse, "died", path).records == 0
 
-    monkeypatch.setattr(loader, "CHUNK_BYTES", 5)  # every line a commit
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 5)  # every line a commit
     with other.open("a") as file:
         file.write(text('{"n":6}', '{"n":7}', '{"n":8}'))
     assert land(lakehouse, "died", tmp_path).batches == [6, 7, 8]
-    assert land(lakehouse, "died", tmp_path) == loader.Landed()
+    assert land(lakehouse, "died", tmp_path) == Landed()
 
     assert bronze(lakehouse, "died", "coalesce(cast(offset as string), value)") == [
         None, "1", "2", *(f'{{"n":{n}}}' for n in range(1, 9))
@@ -505,7 +507,7 @@ def test_loader_that_dies_between_its_commits_loses_and_repeats_nothing(
     path.write_text('{"n":1000}\n{"n":1001}')
     landing_dies()
     path.write_text('{"n":1000}\n{"n":1001}\r\n{"n":1002}\n')  # the last line has got its line break since
-    assert land(lakehouse, "died", path) == loader.Landed(1, batches=[batches(lakehouse, "died")[-1]])
+    assert land(lakehouse, "died", path) == Landed(1, batches=[batches(lakehouse, "died")[-1]])
 
     path = tmp_path / "newest.jsonl"
     path.write_text(deletes(100))

@@ -35,7 +35,7 @@ def content(lakehouse: Lakehouse, *of: str) -> dict[str, Any]:
     """The rows of tables, and what the next run takes for merged or landed."""
     from adapter import Engine, Macros, Relation
 
-    from scripts.loader import _table_state
+    from scripts.bronze import state
 
     engine = Engine(lakehouse.spark, lakehouse.project)
     module = Macros(overridden=()).module(execute=True, run_query=engine._query)
@@ -45,7 +45,7 @@ def content(lakehouse: Lakehouse, *of: str) -> dict[str, Any]:
         found[table] = sorted(map(str, lakehouse.printed(table)))
         properties = {row[0]: row[1] for row in lakehouse.sql(f"show tblproperties {table}")}
         if schema == "bronze":
-            found[table] += [_table_state(lakehouse.spark, f"bronze.`{SYSTEM}`")[1:]]
+            found[table] += [state(lakehouse.spark, f"bronze.`{SYSTEM}`")[1:]]
         else:
             found[table] += [module.merged_up_to(Relation(schema, name), "-1, ''", properties)]
     return found
@@ -84,7 +84,7 @@ def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one table each step is a place to be stopped; a landing has looked at bronze before it was compacted."""
-    from scripts import loader
+    from scripts import bronze
     from scripts import maintain as module
 
     monkeypatch.setattr(module, "SMALL_FILES", 2)
@@ -112,7 +112,7 @@ def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(
             module.Maintenance(lakehouse.spark, silver, snapshot_days=0).run()
         assert content(lakehouse, silver) == {silver: before[silver]}, step
     files = numbers(lakehouse, "files")
-    stale = loader._table_state(lakehouse.spark, f"bronze.`{SYSTEM}`")
+    stale = bronze.state(lakehouse.spark, f"bronze.`{SYSTEM}`")
     said = maintain(lakehouse)
     assert content(lakehouse) == before and not orphan.exists() and in_flight.exists()
     assert len(said) == 7 and said[-1].startswith("6 of 6 tables changed: "), said
@@ -121,8 +121,8 @@ def test_tables_become_smaller_and_stay_the_same_and_runs_go_on(
     assert set(numbers(lakehouse, "snapshots").values()) <= {1, 2, 3}  # the newest mark, files and manifests
     assert maintain(lakehouse) == ["0 of 6 tables changed."]
 
-    looks, look = iter([stale]), loader._table_state
-    monkeypatch.setattr(loader, "_table_state", lambda *of: next(looks, None) or look(*of))
+    looks, look = iter([stale]), bronze.state
+    monkeypatch.setattr(bronze, "state", lambda *of: next(looks, None) or look(*of))
     assert lakehouse.land(SYSTEM, [*part(2), *part(3)]).batches == [3]
     build(lakehouse, SYSTEM)
     assert lakehouse.sql(f"select id, note from {SYSTEM}.orders order by id") == [(2, "new"), (3, "new")]

@@ -78,7 +78,7 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
     epochs(*(f"restored,shop.public.{table},0,3,,1" for table in landings))
     done = lakehouse.scaffold("restored")
     assert sum("epochs changed" in note for note in done.notes) == 3
-    assert lakehouse._run._build(lakehouse.spark, ["restored"], [done], print) == 0
+    assert lakehouse._build.build(lakehouse.spark, ["restored"], [done], print) == 0
     for table in landings:
         assert lakehouse.rows(f"restored.{table}", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "new"}]
     assert lakehouse.resets("restored") == {}

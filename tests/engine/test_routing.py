@@ -208,14 +208,16 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
     )
     assert [reason for _, reason in lakehouse.rejected("replayed_all")] == ["no_table"]
 
+    from scripts.arguments import Request
+
     built: list[str] = []
 
     def dbt(arguments: list[str], *_: Any) -> list[str]:
         built.extend(arguments)
         return []
 
-    monkeypatch.setattr(lakehouse._run, "_dbt", dbt)
-    lakehouse._run._replay(lakehouse.spark, [lakehouse._run.Request("replayed_all", "", None, {})], print)
+    monkeypatch.setattr(lakehouse._dbt_commands, "run", dbt)
+    lakehouse._build.replay(lakehouse.spark, [Request("replayed_all", "", None, {})], print)
     tables = [
         name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")
     ]

@@ -12,7 +12,7 @@ from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, updated
 from test_stories import Record, live, of_table
 
-from scripts import loader
+from scripts import bronze as bronze_table
 from scripts.errors import LakehouseError
 
 
@@ -49,7 +49,7 @@ def test_what_lands_while_a_run_writes_its_models_has_models_with_the_next_one(l
     lakehouse.land("meanwhile", [created(10, id=1)])
     done = lakehouse.scaffold("meanwhile")
     lakehouse.land("meanwhile", [event("c", 20, {"id": 2, "note": "b"}), event("c", 21, {"id": 3}, table="lines")])
-    assert lakehouse._run._build(lakehouse.spark, ["meanwhile"], [done], print) == 0
+    assert lakehouse._build.build(lakehouse.spark, ["meanwhile"], [done], print) == 0
 
     lakehouse.build_landed("meanwhile")
     assert live(lakehouse, "meanwhile") == [{"id": 1, "note": None}, {"id": 2, "note": "b"}]
@@ -379,7 +379,7 @@ def test_what_is_taken_back_from_bronze_lands_again_however_often(
     for records in batches:
         lakehouse.land("again_and_again", records)
         if records is batches[1]:
-            stale = loader._table_state(lakehouse.spark, bronze)
+            stale = bronze_table.state(lakehouse.spark, bronze)
 
     def set_to(number: int) -> None:
         lakehouse.spark.sql(f"call system.set_current_snapshot('{bronze}', {snapshots[number][0]})")
@@ -394,9 +394,9 @@ def test_what_is_taken_back_from_bronze_lands_again_however_often(
     # A loader whose look at bronze is old: of what landed since there is only that it landed once more.
     lakehouse.spark.sql(f"delete from {bronze}__files where batch = 3")
     assert landed(*batches[2]) == (0, False)
-    state = loader._table_state
+    state = bronze_table.state
     looks = iter([stale])
-    monkeypatch.setattr(loader, "_table_state", lambda *of: next(looks, None) or state(*of))
+    monkeypatch.setattr(bronze_table, "state", lambda *of: next(looks, None) or state(*of))
     assert landed(*batches[2], created(31, id=3)) == (1, False)
 
     snapshots = lakehouse.sql(f"select snapshot_id from {bronze}.snapshots order by committed_at")

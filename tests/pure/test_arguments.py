@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from scripts import loader
 from scripts.errors import LakehouseError
+from scripts.files import event_files
 from scripts.kafka import read_properties
 
 
 def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
-    from scripts.run import parse_keys
+    from scripts.arguments import parse_keys
     from scripts.scaffold import _key_argument
 
     names = {"public.orders": ["id", "line"], "a b": ["Box Id", "c"], "it's": ["id"], 'say "x"': ["i d"], "a\\b": ["#"]}
@@ -30,7 +30,7 @@ def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
     for name in ("a.jsonl", ".b.jsonl.part", "_SUCCESS"):
         (tmp_path / name).touch()
     said: list[str] = []
-    assert loader.event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
+    assert event_files(str(tmp_path), said.append) == [tmp_path.resolve() / "a.jsonl"]
     assert said == [f"{tmp_path}: 2 files or folders skipped, as their names begin with . or _"]
 
 
@@ -49,13 +49,13 @@ def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
     (events / "deep" / "up").symlink_to(events)
     (events / ".link").symlink_to(tmp_path / "nowhere")
     said: list[str] = []
-    found = [path.name for path in loader.event_files(str(events), said.append)]
+    found = [path.name for path in event_files(str(events), said.append)]
     assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [
         True
     ]
     (events / "d.jsonl").symlink_to(tmp_path / "nowhere")
     with pytest.raises(LakehouseError, match=r"d\.jsonl: the link leads nowhere"):
-        loader.event_files(str(events))
+        event_files(str(events))
 
 
 def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_missing_files_are_an_error_that_says_what_was_given(tmp_path: Path) -> 
     with pytest.raises(
         LakehouseError, match=r"EVENTS=.*/folder: the folder holds no files but 1 whose names begin with \. or _"
     ):
-        loader.event_files(str(tmp_path / "folder"))
+        event_files(str(tmp_path / "folder"))
     for missing in ("missing.jsonl", "*.jsonl", "folder/**/*.jsonl"):
         with pytest.raises(LakehouseError, match="there is no such file, folder or match"):
-            loader.event_files(str(tmp_path / missing))
+            event_files(str(tmp_path / missing))
 
 
 def test_a_jar_that_is_not_the_locked_one_is_refused(
@@ -143,16 +143,16 @@ def test_a_broken_local_cache_of_jars_is_named(project: Path, tmp_path: Path, mo
 
 
 def test_what_landed_and_gave_no_table_is_an_error_with_its_reasons(project: Path) -> None:
-    from scripts.run import _without_tables
+    from scripts.results import without_tables
 
     def spark(rows: list[tuple[str | None, int]]) -> Any:
         found = [SimpleNamespace(error=error, n=number) for error, number in rows]
         collected = SimpleNamespace(collect=lambda: found)
         return SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda _: True), sql=lambda _: collected)
 
-    told = _without_tables(spark([(None, 3), ("invalid_json", 1200)]), "no_tables")
+    told = without_tables(spark([(None, 3), ("invalid_json", 1200)]), "no_tables")
     assert told.startswith(
         "SYSTEM=no_tables: what has landed gave no table: 3 that are no event of a table, 1,200 rejected"
         " (invalid_json)."
     )
-    assert _without_tables(spark([]), "no_tables") == ""
+    assert without_tables(spark([]), "no_tables") == ""

@@ -174,7 +174,7 @@ def test_the_models_shown_are_those_of_the_repository() -> None:
 
 
 def test_the_numbers_of_the_sample_are_those_of_the_repository(project: Path) -> None:
-    from scripts.run import DEMO
+    from scripts.arguments import DEMO
 
     models = list((REPOSITORY / "models").rglob("*.sql"))
 
@@ -227,7 +227,7 @@ def test_the_settings_named_are_read() -> None:
 
 def test_what_a_run_says_of_rejected_records(project: Path) -> None:
     """Reasons with their numbers, the most frequent first, and the query; names may hold anything."""
-    from scripts.run import REASONS_SHOWN, _of_table, _rejects
+    from scripts.results import REASONS_SHOWN, _of_table, _rejects
 
     def counted(
         kind: str, op: str, events: int, reason: str | None = None, newest: str | None = None
@@ -263,7 +263,7 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
 
 
 def test_a_run_shows_the_lag_of_what_changed_and_of_many_tables_only_some(project: Path) -> None:
-    from scripts.run import MANY_TABLES, _duration, _lag, _shown_tables
+    from scripts.results import MANY_TABLES, _duration, _lag, _shown_tables
 
     assert [_duration(seconds) for seconds in (-3, 0, 119, 120, 7199, 7200, 2 * 86400 - 1, 9e5)] == (
         ["< 0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "10 d"]

@@ -26,7 +26,7 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
 
 
 def test_the_scaffold_reads_numbers_that_no_type_of_python_holds() -> None:
-    from scripts.schema import columns_of_values, parsed_exactly
+    from scripts.values import columns_of_values, parsed_exactly
 
     digits = "9" * 25
     row = parsed_exactly(f'{{"a":1e-{digits},"b":0e{digits},"c":{digits * 3},"d":1.5}}')
@@ -273,8 +273,10 @@ def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path
 
 
 def test_types_that_hold_what_several_events_have(project: Path) -> None:
+    from scripts.debezium_types import is_misread, wider_type
     from scripts.scaffold import Declared, _check_types
-    from scripts.schema import TableSeen, column_type, columns_of_values, is_misread, wider_type
+    from scripts.schema import TableSeen, column_type
+    from scripts.values import columns_of_values
 
     assert wider_type("Decimal(8,2)", "Decimal(12,2)") == wider_type("Decimal(12,2)", "Decimal(8,2)") == "Decimal(12,2)"
     assert wider_type("array<int32>", "array<int64>") == "array<int64>" and wider_type("float", "double") == "double"
@@ -385,7 +387,7 @@ def test_types_that_hold_what_several_events_have(project: Path) -> None:
     ],
 )
 def test_payload_in_a_key_is_a_column_unless_it_wraps_the_key(key: str, columns: list[str]) -> None:
-    from scripts.schema import key_columns, parsed
+    from scripts.values import key_columns, parsed
 
     assert key_columns(parsed(key)) == columns
 
@@ -417,7 +419,7 @@ EVENT = '{"before":null,"after":{"id":1},"source":{"connector":"postgresql"},"op
     ],
 )
 def test_events_in_another_format_are_named(text: str, name: str | None) -> None:
-    from scripts.dialects import foreign_format, foreign_text
+    from scripts.foreign import foreign_format, foreign_text
 
     found = foreign_text(text)
     assert (found and found.partition(" (")[0]) == name
@@ -425,7 +427,7 @@ def test_events_in_another_format_are_named(text: str, name: str | None) -> None
 
 
 def test_a_row_with_one_column_is_no_key_with_its_value() -> None:
-    from scripts.dialects import foreign_format
+    from scripts.foreign import foreign_format
 
     named = 'objects of one member, whose name is the key (write {"key": …, "value": …})'
     assert foreign_format({'{"id":1}': EVENT}) == named

@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scripts.errors import LakehouseError
-from scripts.records import Record, Taken, described, file_digest, is_unchanged, read_records, text_hash, times
+from scripts.framing import read_records
+from scripts.records import Record
+from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash, times
 
 Headers = list[tuple[str, bytes | None]] | None
 
@@ -549,7 +551,7 @@ def test_a_file_is_unchanged_while_its_times_are_unless_they_are_of_just_now(
     changed = path.stat().st_ctime_ns
 
     def times_after(seconds: int) -> str:
-        monkeypatch.setattr("scripts.records.time.time_ns", lambda: changed + seconds * 1_000_000_000)
+        monkeypatch.setattr("scripts.taken.time.time_ns", lambda: changed + seconds * 1_000_000_000)
         return times(path)
 
     settled, fresh = times_after(3), times_after(1)

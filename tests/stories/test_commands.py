@@ -12,7 +12,7 @@ from conftest import Lakehouse
 from event_factory import created, deleted, event, updated
 from test_landing import bronze, text
 
-from scripts import loader
+from scripts.bronze import Landed
 from scripts.errors import LakehouseError
 
 
@@ -159,7 +159,9 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     assert place == ("public.orders", 1700000000011, Decimal("0.001"), Decimal("-0.012"), Decimal("-0.011"), True, 2)
     assert lakehouse.dbt("source", "freshness", "--select", "source:bronze.empty").success
 
-    state = lakehouse._run.Built()
+    from scripts.built import Built
+
+    state = Built()
     whole = state.path.read_bytes()
     for broken in (
         b"",
@@ -174,7 +176,7 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
         whole.replace(b'"is_built"', b'"is_not"'),
     ):
         state.path.write_bytes(broken)
-        assert lakehouse._run.Built().state == {
+        assert Built().state == {
             "models": {},
             "batches": {},
             "bronze": {},
@@ -187,13 +189,14 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     assert lakehouse._run.main() == 0  # builds all there is
     assert lakehouse.rows("empty.orders", "id") == [{"id": 1}, {"id": 2}, {"id": 3}]
     assert lakehouse.rows("marts.broken") == [{"many": 3}]
-    assert lakehouse._run.Built().state["batches"] == {"empty": 3}
+    assert Built().state["batches"] == {"empty": 3}
 
 
 def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_more(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scripts import run
+    from scripts import build, run
+    from scripts.arguments import Request
     from scripts.errors import ResourceError
     from scripts.kafka import Topics
 
@@ -203,10 +206,10 @@ def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_mo
     def fails(*_: Any) -> int:
         raise failures.pop(0)
 
-    monkeypatch.setattr(run, "land_topics", lambda *_, **__: loader.Landed(1, batches=[1]))
-    monkeypatch.setattr(run, "_refresh", fails)
+    monkeypatch.setattr(run, "land_topics", lambda *_, **__: Landed(1, batches=[1]))
+    monkeypatch.setattr(build, "refresh", fails)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    request = run.Request("endless", Topics("localhost:1", "t", {}), None, {})
+    request = Request("endless", Topics("localhost:1", "t", {}), None, {})
     with pytest.raises(ResourceError, match="the disk is full"):
         run._go_on(None, request, 1, False, said.append)
     assert "Error: a model is wrong" in said and failures == []
@@ -218,6 +221,8 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
     """Landed = merged + superseded + no rows + rejected, before and after; a record that is counted nowhere fails a
     test of dbt.
     """
+    from scripts.arguments import Request
+
     later = updated(30, id=2, note="later")
     later["value"] = later["value"].replace('"op": "u"', '"op": "x"')
     tombstone = {**deleted(20, id=1), "offset": 21, "value": None}
@@ -257,9 +262,9 @@ def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
         connector.write_text(
             before.replace("'lower(_event.payload.op)'", "\"replace(lower(_event.payload.op), 'x', 'u')\"")
         )
-        replay = [lakehouse._run.Request("replayed", "", None, {})]
+        replay = [Request("replayed", "", None, {})]
         monkeypatch.setenv("REPLAY", "1")
-        assert lakehouse._run._replay(lakehouse.spark, replay, print) == 0
+        assert lakehouse._build.replay(lakehouse.spark, replay, print) == 0
         assert accounts() == {"merged": 2, "superseded": 3, "no rows": 2, "rejected": 0}
         assert lakehouse.rows("replayed.orders") == [{"id": 2, "note": "later"}]
         assert lakehouse.rows("marts.notes") == [{"note": "later"}]
@@ -304,8 +309,8 @@ def test_values_of_rows_are_in_no_log_model_or_artefact(
     assert found == ["invalid_json", "not_an_envelope", "not_an_object", "value_of_wrong_type"]
     said = [*lakehouse.said]
     tests = ["test", "--select", "path:models/silver/spilled", "spilled__event_counts"]
-    assert len(lakehouse._run._dbt(tests, said.append)) == 2  # the reset, and the rejected records
-    assert lakehouse._run._dbt(["run", "--full-refresh", "--select", "spilled__orders"], said.append) == []
+    assert len(lakehouse._dbt_commands.run(tests, said.append)) == 2  # the reset, and the rejected records
+    assert lakehouse._dbt_commands.run(["run", "--full-refresh", "--select", "spilled__orders"], said.append) == []
     assert lakehouse.dbt("docs", "generate").success
     said += capfd.readouterr()
     assert secret not in "\n".join(said)

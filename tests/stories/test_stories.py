@@ -257,7 +257,7 @@ def test_row_of_an_incremental_snapshot_loses_to_the_transaction_after_its_commi
 
 
 def test_a_long_build_tells_how_far_it_is(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.run.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("scripts.dbt_commands.PROGRESS_SECONDS", 0)
     lakehouse.run("progress", [created(10, id=1)])
     told = [line for line in lakehouse.said if " models built" in line]
     assert len(told) == 8 and told[0].startswith("  0 of 8 models built, 0 of 1 tables; now ")

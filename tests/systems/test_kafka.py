@@ -20,7 +20,9 @@ from kafka_broker import Broker
 from test_kills import SOAK, Command, Killed
 from test_server import Checkout
 
-from scripts import kafka, loader
+from scripts import bronze as bronze_table
+from scripts import kafka, ledger, offsets
+from scripts.bronze import Landed
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics
 
@@ -96,7 +98,7 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
     broker.produce(of("plain", updated(20, id=1, status="paid"), deleted(21, id=2)))
     landed = lakehouse.land("plain", topics(broker, "plain.public.orders, plain.public.others"))
     assert (landed.records, landed.repeated, landed.notes, landed.lost) == (2, 0, [], [])
-    assert lakehouse.land("plain", topics(broker, "plain.*")) == loader.Landed()
+    assert lakehouse.land("plain", topics(broker, "plain.*")) == Landed()
     lakehouse.run("plain", topics(broker, "plain.*"))
     assert lakehouse.rows("plain.orders") == [{"id": 1, "status": "paid"}]
 
@@ -167,7 +169,7 @@ def test_what_came_from_files_does_not_land_again_from_its_topic_nor_the_other_w
     numbered = [{**record, "offset": n} for n, record in enumerate(records)]
 
     assert lakehouse.land("both", numbered[2:5]).records == 3
-    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 3)
+    monkeypatch.setattr(offsets, "SPAN_OFFSETS", 3)
     landed = lakehouse.land("both", topics(broker, "both.*"))
     assert (landed.records, landed.repeated, landed.batches, landed.notes) == (6, 3, [2, 3, 4], [])
     landed = lakehouse.land("both", numbered)
@@ -183,8 +185,8 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broker.create("dead.public.orders", partitions=3)
-    write_ledger = loader._write_ledger
-    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 4)
+    write_ledger = ledger.write
+    monkeypatch.setattr(offsets, "SPAN_OFFSETS", 4)
     for at in range(0, 40, 10):
         broker.produce(
             [
@@ -196,10 +198,10 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
         def die(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(loader, "_write_ledger", die)
+        monkeypatch.setattr(ledger, "write", die)
         with pytest.raises(KeyboardInterrupt):
             lakehouse.land("dead", topics(broker, "dead.*"))
-        monkeypatch.setattr(loader, "_write_ledger", write_ledger)
+        monkeypatch.setattr(ledger, "write", write_ledger)
         if at == 10:
             lakehouse.spark.sql("drop table bronze.dead__files")
         if at == 20:  # a file comes in between
@@ -207,7 +209,7 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
         landed = lakehouse.land("dead", topics(broker, "dead.*"))
         assert landed.records == 5 and not landed.lost and not landed.notes
     assert len(bronze(lakehouse, "dead")) == 37 == len(set(bronze(lakehouse, "dead")))
-    assert lakehouse.land("dead", topics(broker, "dead.*")) == loader.Landed()
+    assert lakehouse.land("dead", topics(broker, "dead.*")) == Landed()
 
 
 @pytest.mark.soak
@@ -258,7 +260,7 @@ def test_files_and_topics_land_in_one_system_at_once(
     records = of("rival", *(created(10 + n, id=n) for n in range(6)))
     broker.produce(records)
     numbered = [{**record, "offset": n} for n, record in enumerate(records)]
-    write = loader._write
+    write = bronze_table.write
     rivals: list[Any] = [numbered[1:3], topics(broker, "rival.*")]
 
     def write_after_the_other(*arguments: Any) -> None:
@@ -266,7 +268,7 @@ def test_files_and_topics_land_in_one_system_at_once(
             lakehouse.land("rival", rivals.pop(0))
         write(*arguments)
 
-    monkeypatch.setattr(loader, "_write", write_after_the_other)
+    monkeypatch.setattr(bronze_table, "write", write_after_the_other)
     lakehouse.land("rival", topics(broker, "rival.*"))
     assert [offset for _, _, offset in bronze(lakehouse, "rival")] == [0, 1, 2, 3, 4, 5]
 
@@ -331,7 +333,7 @@ def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lak
     (note,) = lakehouse.land("partitions", topics(broker, "partitions.*")).notes
     assert note.startswith("partitions.public.new/0 is there no more")
     assert (
-        lakehouse.land("partitions", topics(broker, "partitions.*")) == loader.Landed()
+        lakehouse.land("partitions", topics(broker, "partitions.*")) == Landed()
     )  # told once, though nothing has landed
 
     broker.do("delete", topic)
@@ -358,13 +360,13 @@ def test_records_deleted_before_they_were_read_are_told(lakehouse: Lakehouse, br
     landed = lakehouse.land("late", topics(broker, "late.*"))
     assert (landed.records, landed.notes) == (5, [])
     assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
-    assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()
+    assert lakehouse.land("late", topics(broker, "late.*")) == Landed()
 
     broker.produce(of("late", *(created(50 + n, id=n) for n in range(2))))
     broker.do("delete_records", topic, before=22)
     landed = lakehouse.land("late", topics(broker, "late.*"))
     assert (landed.records, landed.lost) == (0, [f"{topic}/0: offsets 20 to 21 were deleted before they were read"])
-    assert lakehouse.land("late", topics(broker, "late.*")) == loader.Landed()  # told once
+    assert lakehouse.land("late", topics(broker, "late.*")) == Landed()  # told once
 
 
 def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
@@ -376,8 +378,8 @@ def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
     records = of("stopped", *(created(10 + n, id=n) for n in range(12)))
     broker.produce([{**record, "partition": int(n >= 6)} for n, record in enumerate(records)])
     broker.do("delete_records", topic, partition=1, before=2)
-    monkeypatch.setattr(loader, "CHUNK_OFFSETS", 2)
-    write, left = loader._write, [2]
+    monkeypatch.setattr(offsets, "SPAN_OFFSETS", 2)
+    write, left = bronze_table.write, [2]
 
     def write_and_stop(*arguments: Any) -> None:
         left[0] -= 1
@@ -386,7 +388,7 @@ def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
         write(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(loader, "_write", write_and_stop)
+        patch.setattr(bronze_table, "write", write_and_stop)
         lakehouse.land("stopped", topics(broker, "stopped.*"))
     landed = lakehouse.land("stopped", topics(broker, "stopped.*"))
     assert landed.lost == []
@@ -401,14 +403,14 @@ def test_a_first_landing_that_dies_after_its_commit_takes_nothing_for_lost_that_
     records = of("died_first", *(created(10 + n, id=n) for n in range(4)))
     broker.produce([{**record, "partition": n % 2} for n, record in enumerate(records)])
     broker.do("delete_records", topic, partition=1, before=2)  # all that it had
-    write = loader._write
+    write = bronze_table.write
 
     def write_and_die(*arguments: Any) -> None:
         write(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(loader, "_write", write_and_die)
+        patch.setattr(bronze_table, "write", write_and_die)
         lakehouse.land("died_first", topics(broker, "died_first.*"))
     landed = lakehouse.land("died_first", topics(broker, "died_first.*"))
     assert (landed.records, landed.lost) == (0, [])
@@ -423,7 +425,7 @@ def test_records_deleted_while_they_are_read_are_told(
     broker.produce(of("gone", *(created(10 + n, id=n) for n in range(10))))
     lakehouse.land("gone", topics(broker, "gone.*"))
     broker.produce(of("gone", *(created(30 + n, id=n) for n in range(10))))
-    write = loader._write
+    write = bronze_table.write
     todo = [15]
 
     def write_what_is_gone(*arguments: Any) -> None:
@@ -431,7 +433,7 @@ def test_records_deleted_while_they_are_read_are_told(
             broker.do("delete_records", topic, before=todo.pop())
         write(*arguments)
 
-    monkeypatch.setattr(loader, "_write", write_what_is_gone)
+    monkeypatch.setattr(bronze_table, "write", write_what_is_gone)
     landed = lakehouse.land("gone", topics(broker, "gone.*"))
     assert landed.records == 5
     assert landed.lost == [f"{topic}/0: offsets 10 to 14 were deleted before they were read"]
@@ -455,13 +457,11 @@ def test_offsets_without_records_are_told_and_only_committed_transactions_land(
     assert (landed.records, landed.batches) == (0, [])
     broker.produce(of("marks", created(15, id=6)), "transaction")
     assert lakehouse.land("marks", topics(broker, "marks.*")).batches == [2]
-    assert lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
+    assert lakehouse.land("marks", topics(broker, "marks.*")) == Landed()
 
     broker.produce(of("marks", created(16, id=7)), "begin")
     broker.produce(of("marks", created(17, id=8)))
-    assert (
-        lakehouse.land("marks", topics(broker, "marks.*")) == loader.Landed()
-    )  # what stands after an open one waits with it
+    assert lakehouse.land("marks", topics(broker, "marks.*")) == Landed()  # what stands after an open one waits with it
     broker.do("commit")
     assert lakehouse.land("marks", topics(broker, "marks.*")).records == 2
     assert [offset for _, _, offset in bronze(lakehouse, "marks")] == [0, 1, 5, 8, 10, 11]
@@ -472,9 +472,9 @@ def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_l
 ) -> None:
     broker.create("undone.public.orders")
 
-    def land(ids: list[int], *how: str, **options: Any) -> loader.Landed:
+    def land(ids: list[int], *how: str, **options: Any) -> Landed:
         broker.produce(of("undone", *(created(number, id=number) for number in ids)), *how, **options)
-        landed: loader.Landed = lakehouse.land("undone", topics(broker, "undone.*"))
+        landed: Landed = lakehouse.land("undone", topics(broker, "undone.*"))
         return landed
 
     def current() -> int:
@@ -492,16 +492,16 @@ def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_l
     landed = land([4])
     assert (landed.records, ["ends with batch 1, where 2 had landed" in note for note in landed.notes]) == (2, [True])
 
-    write = loader._write
+    write = bronze_table.write
 
     def write_what_is_taken_back(*arguments: Any) -> None:
         before = current()
         write(*arguments)
         roll_back(before)
 
-    monkeypatch.setattr(loader, "_write", write_what_is_taken_back)
+    monkeypatch.setattr(bronze_table, "write", write_what_is_taken_back)
     land([5])
-    monkeypatch.setattr(loader, "_write", write)
+    monkeypatch.setattr(bronze_table, "write", write)
     land([6])
     assert [offset for _, _, offset in bronze(lakehouse, "undone")] == [0, 3, 4, 5, 6]
 
@@ -634,7 +634,7 @@ def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
 
     broker.produce(of("short", *(created(30 + n, id=30 + n) for n in range(4))))
     broker.do("delete_records", "short.public.orders", before=7)
-    monkeypatch.setattr(lakehouse._run, "_refresh", refuse)
+    monkeypatch.setattr(lakehouse._build, "refresh", refuse)
     assert lakehouse._run.main() == 1
     told = capsys.readouterr()
     assert (

@@ -1,0 +1,215 @@
+"""What a run builds: models that are new, changed, or have new events, and tables of rejected records after a fix."""
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from scripts import dbt_commands
+from scripts.arguments import Request
+from scripts.built import (
+    MODELS,
+    Built,
+    bronze_id,
+    counted_up_to,
+    digest,
+    digest_of_macros,
+    model_files,
+    property_of,
+    tables_in,
+)
+from scripts.history import write_history
+from scripts.observe import Bronze
+from scripts.own_models import OwnModels, own_files
+from scripts.scaffold import Scaffolded, declared_tables, digest_of_keys, scaffold
+from scripts.spark import locked
+
+Say = Callable[[str], None]
+
+
+def refresh(spark: SparkSession, todo: list[Request], say: Say) -> int:
+    """Write and build the models whose tables have something new. Returns the number that failed."""
+    with _building(say):
+        done = [_scaffold(spark, request, say) for request in todo]
+        return build(spark, [request.system for request in todo], done, say)
+
+
+def _building(say: Say) -> AbstractContextManager[None]:
+    """One run at a time is in here: two merges of one table conflict, and the later one would fail."""
+    return locked("build.lock", lambda: say("Another run is building in this lakehouse; waiting for it …"))
+
+
+def _scaffold(spark: SparkSession, request: Request, say: Say) -> Scaffolded:
+    built = Built()
+    known, refused = built.up_to(spark, request.system), set(built.state["refused"].get(request.system, []))
+    bronze = Bronze(spark, request.system)
+    done = scaffold(bronze, request.connector, request.keys, known, servers=request.servers, refused=refused)
+    done.written += write_history(request.system, request.history, MODELS)
+    for note in done.notes:
+        say(f"{request.system}: {note}")
+    return done
+
+
+def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Say) -> int:
+    """Build the models that are new, changed, or have new events. Returns the number that failed."""
+    built = Built()
+    of_systems = dict(zip(systems, scaffolded, strict=True))
+    macros, silver = digest_of_macros(), tables_in(spark, "silver")
+    ids = {system: bronze_id(spark, system) for system in systems}
+    texts: dict[str, str] = {}
+    wanted: dict[str, bool] = {}  # model → with --full-refresh
+    for system, done in of_systems.items():
+        of_system = _texts(system, macros)
+        texts |= of_system
+        wanted |= _wanted(spark, built, system, done, of_system, silver)
+    own = OwnModels(own_files(MODELS, macros), built.state["own"], set(systems), {*systems, *built.state["batches"]})
+    if not wanted and not own.is_behind():
+        say("Nothing new to build.")
+        return 0
+    manifest = None
+    if own.files:
+        manifest = dbt_commands.manifest()
+        own.choose(manifest, wanted, [system for system, done in of_systems.items() if done.topics])
+        for path, missing in sorted(own.waiting.items()):
+            say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
+    rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
+    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
+    failed: list[str] = []
+    # What is rebuilt reads all that the events model has: what landed has to be in there already.
+    for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
+        if chosen:
+            say(f"Building {len(chosen)} models …")
+            selected = ["run", "--select", *_with_live_tables(spark, systems, chosen), *options]
+            failed += dbt_commands.run(selected, say, chosen, manifest)
+    if not wanted and not own.chosen:
+        say("Nothing new to build.")
+    built.state["own"] = own.state_after(failed)
+    if own.chosen.keys() >= set(failed):  # all tables are built; own models that failed are built with the next run
+        _remember(spark, built, of_systems, texts, ids)
+    built.save()
+    return len(failed)
+
+
+def _texts(system: str, macros: str) -> dict[str, str]:
+    """The digest of each model of a system, and of what it depends on."""
+    texts = {path.stem: macros + digest(path) for path in model_files(system)}
+    for table in declared_tables(system, MODELS).values():
+        live, silver, staging = (table.model(layer, system) for layer in ("live", "silver", "staging"))
+        if live in texts:  # its text names no columns: it has those of silver, whose types are those of staging
+            texts[live] += texts.get(silver, "") + texts.get(staging, "")
+    return texts
+
+
+def _wanted(
+    spark: SparkSession, built: Built, system: str, done: Scaffolded, texts: dict[str, str], there: set[str]
+) -> dict[str, bool]:
+    """The models of a system to build, and whether with --full-refresh; `there` are the silver tables."""
+    # What was built of another bronze table may be in another catalog.
+    is_another = bool(built.state["batches"].get(system)) and not done.above
+    edited = {name for name, text in texts.items() if is_another or built.state["models"].get(name) != text}
+    wanted = dict.fromkeys(edited, False)
+    for declared in declared_tables(system, MODELS).values():
+        staging, silver = declared.model("staging", system), declared.model("silver", system)
+        is_dropped = silver in texts and silver not in there
+        if is_another or is_dropped or declared.table.topics & done.topics or staging in wanted:
+            wanted |= {staging: False, silver: False}
+    if (done.topics or edited or is_another) and (MODELS / "monitoring" / system).exists():
+        wanted[f"{system}__event_counts"] = False
+        if (MODELS / "staging" / system / f"{system}__events.sql").exists():
+            wanted[f"{system}__events"] = False
+    keyed_otherwise = _keyed_otherwise(spark, system, edited & there) if edited else []
+    return wanted | dict.fromkeys(done.written, False) | dict.fromkeys([*done.rebuilt, *keyed_otherwise], True)
+
+
+def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list[str]:
+    """The models of silver tables, among these, whose key was changed by hand, or by a run that was killed then."""
+    found = []
+    for declared in declared_tables(system, MODELS).values():
+        silver = declared.model("silver", system)
+        if silver in tables:
+            keys = digest_of_keys(declared.table.kept(declared.table.keys))
+            if property_of(spark, f"silver.`{silver}`", "cdc.keys") != keys:
+                found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
+    return found
+
+
+def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
+    """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
+    selected = sorted(models)
+    for system in systems:
+        if tables_in(spark, system):
+            live = {path.stem for path in (MODELS / "live" / system).glob("*.sql")} - set(models)
+            selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
+    return selected
+
+
+def _remember(
+    spark: SparkSession, built: Built, done: dict[str, Scaffolded], texts: dict[str, str], ids: dict[str, str]
+) -> None:
+    of_systems = tuple(f"{layer}{system}__" for system in done for layer in ("", "stg_", "live_"))
+    others = {name: text for name, text in built.state["models"].items() if not name.startswith(of_systems)}
+    built.state["models"] = others | texts
+    built.state["bronze"] |= ids
+    for system, scaffolded in done.items():
+        built.state["batches"][system] = scaffolded.up_to
+        built.state["counted"][system] = counted_up_to(spark, system)
+        built.state["refused"][system] = sorted(scaffolded.refused)
+
+
+def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
+    """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models
+    failed.
+
+    What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
+    """
+    if number := refresh(spark, todo, say):
+        return number
+    systems = [request.system for request in todo]
+    rebuilt: list[str] = []
+    others: list[str] = []
+    for system in systems:
+        models = {path.stem for path in model_files(system)}
+        rejects = f"{system}__rejected_events"
+        found: list[Any] = []
+        if rejects in models:
+            found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
+        if not found:
+            say(f"{system}: no record is rejected.")
+            continue
+        is_routed = False
+        for one in declared_tables(system, MODELS).values():
+            layers = [one.model(layer, system) for layer in ("staging", "silver")]
+            if one.routed and (None,) in found:
+                is_routed = True
+                rebuilt += layers
+            elif (one.table.name,) in found:
+                others += layers
+        rebuilt += [f"{system}__events"] if is_routed else []
+        others += sorted(models & {f"{system}__event_counts"})
+    with _building(say):
+        failed: list[str] = []
+        for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
+            if names:
+                say(f"Building {len(names)} models …")
+                selected = ["run", *options, "--select", *_with_live_tables(spark, systems, names)]
+                failed += dbt_commands.run(selected, say, names)
+        if not failed:
+            failed += _build_own(Built(), [*others, *rebuilt], say)
+    return len(failed)
+
+
+def _build_own(built: Built, changed: list[str], say: Say) -> list[str]:
+    """Build the models that people wrote and that read the changed ones. Returns those that failed."""
+    own = OwnModels(own_files(MODELS, digest_of_macros()), built.state["own"], set(), built.state["batches"].keys())
+    failed: list[str] = []
+    if own.files:
+        manifest = dbt_commands.manifest()
+        own.choose(manifest, changed, [])
+        if own.chosen:
+            say(f"Building {len(own.chosen)} models …")
+            failed = dbt_commands.run(["run", "--select", *sorted(own.chosen)], say, own.chosen, manifest)
+        built.state["own"] = own.state_after(failed)
+        built.save()
+    return failed

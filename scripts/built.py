@@ -1,0 +1,105 @@
+"""What was built last in a lakehouse, and what is there now: by both, a run knows what it has to build."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from scripts.own_models import is_scaffolded
+from scripts.spark import PROJECT, lakehouse_dir
+
+MODELS = PROJECT / "models"
+# Parts of the state → the form of their entries.
+STATE: dict[str, Callable[[Any], Any]] = {
+    "models": str,  # the digest of every model
+    "batches": int,  # of every system, as all that follow: the newest batch
+    "bronze": str,  # of which bronze table that is
+    "refused": lambda topics: list(map(str, topics)),  # topics of tables that got no models
+    "counted": int,  # the newest batch that its counts had
+    "own": lambda one: {  # what is known of each model that a person wrote (`OwnModels`)
+        "text": str(one["text"]),
+        "reads": list(map(str, one["reads"])),
+        "is_built": bool(one["is_built"]),
+    },
+}
+
+
+class Built:
+    """What was built last in this lakehouse.
+
+    Kept in one file that is replaced as a whole. Where it is lost or broken, a run builds everything once more.
+    """
+
+    def __init__(self) -> None:
+        self.path = lakehouse_dir() / "built.json"
+        self.state: dict[str, dict[str, Any]] = {part: {} for part in STATE}
+        with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
+            found = json.loads(self.path.read_bytes())
+            self.state = {
+                part: {str(name): form(entry) for name, entry in found[part].items()} for part, form in STATE.items()
+            }
+
+    def up_to(self, spark: SparkSession, system: str) -> int:
+        """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
+
+        So it is where the catalog was restored, whose counts are those of then, and where models are gone, to be
+        written anew.
+        """
+        known = int(self.state["batches"].get(system, 0))
+        if not known or self.state["bronze"].get(system) != bronze_id(spark, system):
+            return 0
+        if counted_up_to(spark, system) < self.state["counted"].get(system, 0):
+            return 0
+        there = {path.stem for path in model_files(system)}
+        return known if all(name in there for name in self.state["models"] if name.startswith(f"stg_{system}__")) else 0
+
+    def save(self) -> None:
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.state, indent=1, sort_keys=True), encoding="utf-8")
+        part.replace(self.path)
+
+
+def tables_in(spark: SparkSession, schema: str) -> set[str]:
+    """The tables of a schema, which may not be there; views are none of them."""
+    if not any(row.namespace == schema for row in spark.sql("show namespaces").collect()):
+        return set()
+    return {row.tableName for row in spark.sql(f"show tables in `{schema}`").collect() if not row.isTemporary}
+
+
+def counted_up_to(spark: SparkSession, system: str) -> int:
+    """The newest batch that `event_counts` has; 0 where there is none."""
+    counts = f"monitoring.`{system}__event_counts`"
+    if not spark.catalog.tableExists(counts):
+        return 0
+    return int(spark.sql(f"select max(batch) as batch from {counts}").collect()[0].batch or 0)
+
+
+def property_of(spark: SparkSession, table: str, name: str) -> str:
+    return str(spark.sql(f"show tblproperties {table} ('{name}')").collect()[0].value)
+
+
+def bronze_id(spark: SparkSession, system: str) -> str:
+    return property_of(spark, f"bronze.`{system}`", "cdc.id")
+
+
+def model_files(system: str) -> list[Path]:
+    """The models that `make run` writes for a system."""
+    found = (path for layer in MODELS.iterdir() for path in (layer / system).glob("*.sql"))
+    return sorted(path for path in found if is_scaffolded(path, MODELS))
+
+
+def digest_of_macros() -> str:
+    """A digest of what every model depends on."""
+    folders = PROJECT / "macros", PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros"
+    return digest(*sorted(path for folder in folders for path in folder.rglob("*.sql")), PROJECT / "dbt_project.yml")
+
+
+def digest(*paths: Path) -> str:
+    seen = hashlib.sha256()
+    for path in paths:
+        seen.update(path.read_bytes())
+    return seen.hexdigest()[:16]

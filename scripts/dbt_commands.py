@@ -1,0 +1,103 @@
+"""Commands of dbt in this process and session."""
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from scripts.errors import LakehouseError, ResourceError
+from scripts.messages import exhausted
+from scripts.spark import PROJECT
+
+PROGRESS_SECONDS = 5
+# Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
+OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
+
+
+def prepare() -> None:
+    """Import dbt, and have it parse the project where it never has.
+
+    What is wrong there is reported when models are built.
+    """
+    with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
+        from dbt.cli.main import dbtRunner
+
+        if not (PROJECT / "target" / "partial_parse.msgpack").exists():
+            dbtRunner().invoke(["parse", *OPTIONS])
+
+
+def manifest() -> Any:
+    """What dbt knows of all models: parsed once, for all that the run asks of dbt."""
+    from dbt.cli.main import dbtRunner
+
+    return _result(dbtRunner().invoke(["parse", *OPTIONS]))
+
+
+def _result(result: Any) -> Any:
+    """What a command of dbt gave, or the reason why it could not begin."""
+    if isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
+    if result.exception:
+        if reason := exhausted(str(result.exception)):
+            raise ResourceError(reason)
+        raise LakehouseError(f"dbt: {result.exception}")
+    return result.result
+
+
+def run(
+    arguments: list[str], say: Callable[[str], None], models: Collection[str] = (), manifest: Any = None
+) -> list[str]:
+    """Run dbt in this process and session, and say what failed and why. Returns the names of the models that failed.
+
+    Args:
+        models: those that it builds; it says now and then how far it is. Without them it does not.
+        manifest: what dbt has parsed, as `manifest` gives it; without it dbt parses.
+    """
+    from dbt.cli.main import dbtRunner
+
+    callbacks: list[Any] = [_Progress(models, say)] if models else []
+    failed = []
+    for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS])):
+        if str(node.status) in ("error", "fail", "skipped"):
+            failed.append(node.node.name)
+            if reason := exhausted(str(node.message)):
+                raise ResourceError(reason)
+            message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
+            say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
+    return failed
+
+
+class _Progress:
+    """Says every few seconds how many models and tables dbt has built, and which it builds.
+
+    Args:
+        models: the names of all.
+    """
+
+    def __init__(self, models: Collection[str], say: Callable[[str], None]) -> None:
+        self.say, self.models = say, len(models)
+        self.tables = {name for name in models if f"stg_{name}" in models}
+        self.built: set[str] = set()
+        self.running: dict[str, None] = {}  # in the order in which they started
+        self.told_at = time.monotonic()
+        self.lock = threading.Lock()  # dbt has several threads
+
+    def __call__(self, event: Any) -> None:
+        if event.info.name not in ("NodeStart", "NodeFinished"):
+            return
+        name = event.data.node_info.node_name
+        with self.lock:
+            if event.info.name == "NodeFinished":
+                self.running.pop(name, None)
+                self.built.add(name)
+                return
+            self.running[name] = None
+            if time.monotonic() - self.told_at >= PROGRESS_SECONDS:
+                self.told_at = time.monotonic()
+                self.say(self.line())
+
+    def line(self) -> str:
+        tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""
+        models = max(self.models, len(self.built) + len(self.running))  # live models that are tables come besides
+        return f"  {len(self.built)} of {models} models built{tables}; now {', '.join(self.running)} …"
