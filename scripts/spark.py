@@ -255,8 +255,8 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     given = settings()
     if "spark.master" not in given:
         raise LakehouseError(
-            f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server, for"
-            " instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
+            f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server,"
+            " for instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
         )
     from scripts.setup import resolve_for_output  # which imports this module
 
