@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
+from scripts import runs
 from scripts.errors import LakehouseError, ResourceError
 from scripts.history import write_history
 from scripts.kafka import Topics, add_connector, read_properties
@@ -238,6 +239,17 @@ def shown(name: str) -> str:
 
 
 def main() -> int:
+    """Run the pipeline, note what it did (scripts/runs.py), and return the exit status."""
+    status = 1
+    runs.begin()
+    try:
+        status = _main()
+    finally:
+        runs.end(status)
+    return status
+
+
+def _main() -> int:
     """Run the pipeline and return the exit status.
 
     It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has
@@ -249,6 +261,7 @@ def main() -> int:
     try:
         todo = requests(dict(os.environ))
         every = seconds_between(dict(os.environ))
+        runs.of([request.system for request in todo])
         if prefix := schema_prefix():
             raise LakehouseError(
                 f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
@@ -265,6 +278,7 @@ def main() -> int:
         if jars:
             add_connector(spark, jars)
         lost = []
+        runs.phase("land")
         for request in todo:
             if request.events:
                 lost += _land(spark, request, files.get(request.system, []), say).lost
@@ -272,9 +286,11 @@ def main() -> int:
                 raise LakehouseError(
                     f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>."
                 )
+        runs.phase("start")
         dbt.join()
         before = {request.system: int(Built().state["batches"].get(request.system, 0)) for request in todo}
         failed = (_replay if os.environ.get("REPLAY") else _refresh)(spark, todo, say)
+        runs.phase("show")
         _show(spark, before, say)
         behind = _tell_resets(spark, [request.system for request in todo], say)
         if every:
@@ -295,8 +311,10 @@ def main() -> int:
         return 0
     except KeyboardInterrupt:
         say("\nStopped. What has landed stays; the next run goes on after it.")
+        runs.problem("stopped")
         return 130
     except Exception as error:
+        runs.problem(str(error))
         return end_with(error)
 
 
@@ -328,8 +346,10 @@ def _building(say: Any) -> AbstractContextManager[None]:
 
 def _refresh(spark: SparkSession, todo: list[Request], say: Any) -> int:
     """Write and build the models whose tables have something new. Returns the number that failed."""
+    runs.phase("models")
     with _building(say):
         done = [_scaffold(spark, request, say) for request in todo]
+        runs.phase("build")
         return _build(spark, [request.system for request in todo], done, say)
 
 
@@ -392,9 +412,11 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
     """
     assert isinstance(request.events, Topics)
     say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
+    runs.end(int(is_behind))
     try:
         while True:
             time.sleep(every - time.time() % every)
+            runs.begin([request.system], is_round=True)
             try:
                 landed = land_topics(
                     spark, request.system, request.events, warn=lambda told: say(f"Error: {_lost([told])}")
@@ -409,7 +431,9 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
                 raise
             except LakehouseError as error:
                 is_behind = True  # what landed before it went wrong is to be built as well
+                runs.problem(str(error))
                 say(f"Error: {error}")
+            runs.end(int(is_behind))
     except KeyboardInterrupt:
         say("\nStopped. What has landed stays; the next run goes on after it.")
         return 0
@@ -463,6 +487,7 @@ def _land(spark: SparkSession, request: Request, files: list[Path], say: Any) ->
 
 
 def _tell(request: Request, landed: Landed, say: Any, where: str = "") -> None:
+    runs.landed(landed.records)
     for note in landed.notes:
         say(f"{request.system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
@@ -703,6 +728,7 @@ def _dbt(arguments: list[str], say: Any, models: Collection[str] = (), manifest:
     """
     from dbt.cli.main import dbtRunner
 
+    runs.building(models)
     callbacks: list[Any] = [Progress(models, say)] if models else []
     failed = []
     for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *DBT_OPTIONS])):
@@ -711,7 +737,9 @@ def _dbt(arguments: list[str], say: Any, models: Collection[str] = (), manifest:
             if reason := _want(str(node.message)):
                 raise ResourceError(reason)
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
-            say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
+            told = f"{node.node.name}: {' '.join(message[:4]) if message else node.status}"
+            runs.problem(told)
+            say(f"  {told}")
     return failed
 
 
