@@ -15,7 +15,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY SNAPSHOT_DAYS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay maintain up down sql docs check test lint mutate soak bench sbom audit clean
+.PHONY: help setup run replay maintain report up down sql docs check test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -27,6 +27,7 @@ help:  ## this list
 	@echo "make setup                                  only the environment, which every command creates where it is missing"
 	@echo "make replay SYSTEM=<name>                   read its rejected records again, after a fix"
 	@echo "make maintain [SYSTEM=<name>]               compact small files, expire old snapshots, remove orphan files"
+	@echo "make report [SYSTEM=<name>]                 one HTML page: events, delays, rejected records, growth, the last runs"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
 	@echo "make docs                                   the documentation site"
@@ -64,6 +65,9 @@ replay: $(VENV)/ready  ## read rejected records again, after a fix
 
 maintain: $(VENV)/ready  ## compact, expire, clean up
 	@$(BIN)/python -m scripts.maintain
+
+report: $(VENV)/ready  ## one HTML page of events, delays, rejected records, growth and the last runs
+	@$(BIN)/python -m scripts.report
 
 up: $(VENV)/ready  ## a resident Spark Connect server, which the other commands then use
 	@$(BIN)/python -m scripts.server up

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts import dbt_commands
+from scripts import dbt_commands, runs
 from scripts.arguments import Request
 from scripts.built import (
     MODELS,
@@ -30,8 +30,10 @@ Say = Callable[[str], None]
 
 def refresh(spark: SparkSession, todo: list[Request], say: Say) -> int:
     """Write and build the models whose tables have something new. Returns the number that failed."""
+    runs.phase("models")
     with _building(say):
         done = [_scaffold(spark, request, say) for request in todo]
+        runs.phase("build")
         return build(spark, [request.system for request in todo], done, say)
 
 

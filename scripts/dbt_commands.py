@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
+from scripts import runs
 from scripts.errors import LakehouseError, ResourceError
 from scripts.messages import exhausted
-from scripts.spark import PROJECT
+from scripts.spark import PROFILES, PROJECT
 
 PROGRESS_SECONDS = 5
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
+OPTIONS += ["--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
 
 
 def prepare() -> None:
@@ -56,6 +58,7 @@ def run(
     """
     from dbt.cli.main import dbtRunner
 
+    runs.building(models)
     callbacks: list[Any] = [_Progress(models, say)] if models else []
     failed = []
     for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS])):
@@ -64,7 +67,9 @@ def run(
             if reason := exhausted(str(node.message)):
                 raise ResourceError(reason)
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
-            say(f"  {node.node.name}: {' '.join(message[:4]) if message else node.status}")
+            problem = f"{node.node.name}: {' '.join(message[:4]) if message else node.status}"
+            runs.problem(problem)
+            say(f"  {problem}")
     return failed
 
 

@@ -33,7 +33,7 @@ def show(spark: SparkSession, before: dict[str, int]) -> None:
     if not tables:
         say("No tables yet.")
         return
-    counts = _counts(spark, {system: before[system] for system in tables})
+    counts = counts_of(spark, {system: before[system] for system in tables})
     shown_tables = {system: _shown_tables(system, of_system, counts) for system, of_system in tables.items()}
     lines, notes = _lines(spark, shown_tables, counts, merged_at)
     if lines:
@@ -72,7 +72,7 @@ def _lines(
                 unknown = "rows with a NULL for a value that every landed event left out"
                 notes.append(f"{relation}: {unknown}: {found.unknown:,}")
             of_table = counts.get((system, table.table.name), [])
-            *numbers, newest = _of_table(of_table)
+            *numbers, newest = counts_of_table(of_table)
             lines.append((shown(table.table.name), relation, *numbers, rows, newest, _lag(of_table, merged_at)))
     return lines, notes
 
@@ -95,7 +95,7 @@ def without_tables(spark: SparkSession, system: str) -> str:
     )
 
 
-def _counts(spark: SparkSession, before: dict[str, int]) -> Counts:
+def counts_of(spark: SparkSession, before: dict[str, int]) -> Counts:
     """How many records of each kind, operation and reason have landed, up to a batch and above it."""
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
     queries = [
@@ -130,10 +130,10 @@ def _lag(rows: list[Any], now: float) -> str:
     """How long ago the source committed the newest of a table's new changes; `-` of a table without any."""
     new = (row for row in rows if row.is_new and row.kind in ("change", "truncate"))
     seconds = [row.newest_second for row in new if row.newest_second]
-    return _duration(now - max(seconds)) if seconds else "-"
+    return duration(now - max(seconds)) if seconds else "-"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """In the greatest unit that fits twice: `90 s`, `36 h`. `< 0 s` if the clock of the source is ahead."""
     if seconds < 0:
         return "< 0 s"
@@ -147,7 +147,7 @@ def _sum(rows: list[Any], kind: str, *ops: str) -> int:
     return sum(row.events for row in rows if row.kind == kind and (not ops or row.op in ops))
 
 
-def _of_table(rows: list[Any]) -> list[str]:
+def counts_of_table(rows: list[Any]) -> list[str]:
     """The cells of a table from `events` to `rejected`, and `newest change`."""
     inserts, updates, deletes = (_sum(rows, "change", *ops) for ops in ("cr", "u", "d"))
     truncates, rejected = _sum(rows, "truncate"), _sum(rows, "rejected")
@@ -176,7 +176,7 @@ def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
     reasons = sorted(of_reason.items(), key=lambda one: (-one[1], one[0]))
     records = "1 record was rejected" if number == 1 else f"{number:,} records were rejected"
     others = sum(events for _, events in reasons[REASONS_SHOWN:])
-    quoted = "is null" if table is None else f"= {_sql_text(table)}"
+    quoted = "is null" if table is None else f"= {sql_text(table)}"
     return [
         f"{system}: {records} of {'no table' if table is None else shown(table)}:",
         *(f"  {events:,} because of {shown(reason)}" for reason, events in reasons[:REASONS_SHOWN]),
@@ -185,7 +185,7 @@ def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
     ]
 
 
-def _sql_text(text: str) -> str:
+def sql_text(text: str) -> str:
     """A text as a literal of Spark that a terminal shows and a person can copy: what is not printable is an escape."""
     escapes = {"\\": "\\\\", "'": "\\'"}
     shown = (escapes.get(each, each if each.isprintable() else rf"\U{ord(each):08x}") for each in text)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from scripts import build, dbt_commands
+from scripts import build, dbt_commands, runs
 from scripts.arguments import Request, requests, seconds_between
 from scripts.bronze import Landed
 from scripts.built import Built
@@ -30,7 +30,7 @@ STOPPED = "\nStopped. What has landed stays; the next run goes on after it."
 
 
 def main() -> int:
-    """Run the pipeline and return the exit status.
+    """Run the pipeline, note what it did (scripts/runs.py), and return the exit status.
 
     It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has
     landed gave a table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
@@ -38,16 +38,25 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # of a terminal that cannot show …
+    status = 1
+    runs.begin()
     try:
-        return _run(requests(dict(os.environ)), seconds_between(dict(os.environ)))
+        status = _run(requests(dict(os.environ)), seconds_between(dict(os.environ)))
     except KeyboardInterrupt:
         say(STOPPED)
-        return 130
+        runs.problem("stopped")
+        status = 130
     except Exception as error:
-        return end_with(error)
+        runs.problem(str(error))
+        status = end_with(error)
+    finally:
+        runs.end(status)
+    return status
 
 
 def _run(todo: list[Request], every: int) -> int:
+    systems = [request.system for request in todo]
+    runs.of(systems)
     if prefix := schema_prefix():
         raise LakehouseError(
             f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
@@ -59,15 +68,17 @@ def _run(todo: list[Request], every: int) -> int:
     dbt.start()
     spark = _session(with_kafka=any(isinstance(request.events, Topics) for request in todo))
     lost = []
+    runs.phase("land")
     for request in todo:
         if request.events:
             lost += _land(spark, request, files.get(request.system, [])).lost
         elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
             raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
+    runs.phase("start")
     dbt.join()
-    systems = [request.system for request in todo]
     before = {system: int(Built().state["batches"].get(system, 0)) for system in systems}
     failed = (build.replay if os.environ.get("REPLAY") else build.refresh)(spark, todo, say)
+    runs.phase("show")
     show(spark, before)
     behind = report_resets(spark, systems)
     if every:
@@ -107,6 +118,7 @@ def _land(spark: SparkSession, request: Request, files: list[Path]) -> Landed:
 
 
 def _report(system: str, landed: Landed, say: Callable[[str], None], where: str = "") -> None:
+    runs.landed(landed.records)
     for note in landed.notes:
         say(f"{system}: {note}")
     repeated = f", {landed.repeated:,} were there already" if landed.repeated else ""
@@ -130,9 +142,11 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
     """
     assert isinstance(request.events, Topics)
     say(f"\nLooking for new records every {every} s; Ctrl-C ends it.")
+    runs.end(int(is_behind))
     try:
         while True:
             time.sleep(every - time.time() % every)
+            runs.begin([request.system], is_round=True)
             try:
                 landed = land_topics(
                     spark, request.system, request.events, warn=lambda lost: say(f"Error: {_lost([lost])}")
@@ -147,7 +161,9 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
                 raise
             except LakehouseError as error:
                 is_behind = True  # what landed before it went wrong is to be built as well
+                runs.problem(str(error))
                 say(f"Error: {error}")
+            runs.end(int(is_behind))
     except KeyboardInterrupt:
         say(STOPPED)
         return 0

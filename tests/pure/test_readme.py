@@ -227,7 +227,7 @@ def test_the_settings_named_are_read() -> None:
 
 def test_what_a_run_says_of_rejected_records(project: Path) -> None:
     """Reasons with their numbers, the most frequent first, and the query; names may hold anything."""
-    from scripts.results import REASONS_SHOWN, _of_table, _rejects
+    from scripts.results import REASONS_SHOWN, _rejects, counts_of_table
 
     def counted(
         kind: str, op: str, events: int, reason: str | None = None, newest: str | None = None
@@ -242,8 +242,8 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
         counted("rejected", "u", 1, "no_position"),
         counted("tombstone", "", 9),
     ]
-    assert _of_table(rows) == ["1,206", "1,200", "0", "0", "2", "4", "2026-03-05 00:00:00"]
-    assert _of_table([]) == ["0"] * 6 + ["-"]
+    assert counts_of_table(rows) == ["1,206", "1,200", "0", "0", "2", "4", "2026-03-05 00:00:00"]
+    assert counts_of_table([]) == ["0"] * 6 + ["-"]
     assert _rejects("shop", "a'b\\c\x1b[2J", rows) == [
         "shop: 4 records were rejected of a'b\\c\\x1b[2J:",
         "  3 because of no_position",
@@ -263,9 +263,9 @@ def test_what_a_run_says_of_rejected_records(project: Path) -> None:
 
 
 def test_a_run_shows_the_lag_of_what_changed_and_of_many_tables_only_some(project: Path) -> None:
-    from scripts.results import MANY_TABLES, _duration, _lag, _shown_tables
+    from scripts.results import MANY_TABLES, _lag, _shown_tables, duration
 
-    assert [_duration(seconds) for seconds in (-3, 0, 119, 120, 7199, 7200, 2 * 86400 - 1, 9e5)] == (
+    assert [duration(seconds) for seconds in (-3, 0, 119, 120, 7199, 7200, 2 * 86400 - 1, 9e5)] == (
         ["< 0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "10 d"]
     )
 

@@ -193,9 +193,9 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
 
 
 def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_more(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scripts import build, run
+    from scripts import build, run, runs
     from scripts.arguments import Request
     from scripts.errors import ResourceError
     from scripts.kafka import Topics
@@ -209,10 +209,12 @@ def test_a_run_that_goes_on_tells_what_fails_and_ends_where_it_can_do_nothing_mo
     monkeypatch.setattr(run, "land_topics", lambda *_, **__: Landed(1, batches=[1]))
     monkeypatch.setattr(build, "refresh", fails)
     monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setenv("LAKEHOUSE_DIR", str(tmp_path))
     request = Request("endless", Topics("localhost:1", "t", {}), None, {})
     with pytest.raises(ResourceError, match="the disk is full"):
         run._go_on(None, request, 1, False, said.append)
     assert "Error: a model is wrong" in said and failures == []
+    assert [run["problem"] for run in runs.last(1)] == ["a model is wrong"]
 
 
 def test_rejected_records_are_taken_up_after_a_fix_and_all_are_accounted_for(
@@ -388,6 +390,33 @@ def test_hostile_names_and_values_are_only_names_and_values(
     for line in (output.out + output.err).split("\n"):
         assert line.isprintable(), line
     assert "public.\\n\\t\\r\\x00\\x07\\x1b[2J\\x7f\\x9b\\u202e" in output.out and "\\x1b]0;title" in output.out
+
+    from scripts import report, report_page, runs
+
+    figures: list[Any] = []
+
+    def seen(found: Any, *rest: Any) -> str:
+        figures.extend(found)
+        return report_page.page(found, *rest)
+
+    monkeypatch.setattr(report, "page", seen)
+    assert report.main() == 0
+    (found,) = figures
+    assert found.problems == [] and set(found.rows) == {table.table.name for table in declared}
+    assert sum(int(rows.counts[0]) for rows in found.rows.values()) == 18
+    assert sum(one.events for one in found.events) == 18 - len(TOPICS)  # whose events say no time
+    all_keys = found.rows["public.keyed by all"]
+    assert (all_keys.live, all_keys.deleted, all_keys.counts[1]) == (1, 1, "2")
+    assert sum(rows.deleted for rows in found.rows.values()) == 1
+    assert len(found.delays) == len(found.rows) and all(one.merged for one in found.delays)
+    assert {one.table.partition(".")[0] for one in found.commits} >= {"bronze", "staging", "silver", "monitoring"}
+    assert [(run["status"], run["records"], run["problem"][:9]) for run in runs.last(2)] == [
+        (0, 0, ""),
+        (1, 0, "EVENTS=/\x1b"),
+    ]
+    text_of_page = (lakehouse.project / "lakehouse" / "report.html").read_text(encoding="utf-8")
+    assert "public.\\n\\t\\r\\x00\\x07\\x1b[2J\\x7f\\x9b\\u202e" in text_of_page and "\x1b" not in text_of_page
+    assert str(lakehouse.project / "lakehouse" / "report.html") in capsys.readouterr().out
 
 
 def test_a_table_named_as_a_file_is_not_that_file(lakehouse: Lakehouse, tmp_path: Path) -> None:

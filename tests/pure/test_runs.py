@@ -1,0 +1,56 @@
+"""What `make run` notes of itself for `make report`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def a_run(**given: Any) -> dict[str, Any]:
+    run = {
+        "started": 1_795_800_600.0,
+        "seconds": {"start": 2.0, "build": 8.5},
+        "systems": ["shop"],
+        "records": 3,
+        "tables": 1,
+    }
+    return {**run, "models": 4, "status": 0, "problem": "", **given}
+
+
+def test_runs_are_noted_and_broken_lines_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import runs
+
+    monkeypatch.setenv("LAKEHOUSE_DIR", str(tmp_path / "none"))
+    runs.begin()
+    runs.end(1)  # there is no folder
+    assert runs.last(9) == [] and not (tmp_path / "none").exists()
+
+    monkeypatch.setenv("LAKEHOUSE_DIR", str(tmp_path))
+    monkeypatch.setattr(runs, "KEPT", 4)
+    file = tmp_path / "runs.jsonl"
+    broken = [b"", b"{", b"\xff", b"[]", b"[" * 9999, json.dumps(a_run(seconds={"a": "b"})).encode()]
+    broken += [json.dumps(a_run(status="0")).encode(), json.dumps(a_run(started=1e300)).encode(), b'{"started": NaN}']
+    file.write_bytes(b"\n".join([*broken, json.dumps(a_run(records=7)).encode()]))
+    assert [run["records"] for run in runs.last(9)] == [7]
+
+    for number in range(3):
+        runs.begin()
+        runs.of(["shop"])
+        runs.phase("build")
+        runs.landed(number)
+        runs.landed(10)
+        runs.building(["stg_shop__a", "shop__a", "shop__event_counts"])
+        runs.problem("first")
+        runs.problem("second")
+        runs.end(number)
+        runs.end(9)
+    runs.begin(["shop"], is_round=True)
+    runs.end(0)  # did nothing
+    last = runs.last(3)
+    assert [(run["records"], run["status"]) for run in last] == [(10, 0), (11, 1), (12, 2)]
+    assert {(run["tables"], run["models"], run["problem"], *run["systems"]) for run in last} == {
+        (1, 3, "first", "shop")
+    }
+    assert set(last[0]["seconds"]) == {"start", "build"}
+    assert len(file.read_bytes().splitlines()) == 4 and not (tmp_path / "runs.part").exists()
