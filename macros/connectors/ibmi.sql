@@ -16,7 +16,8 @@
         coalesce(try_cast(regexp_extract(_event.payload.source.receiver, '([0-9]+) *$', 1) as decimal(20, 0)), 0)
     {%- endset -%}
     {%- set sequence -%}
-        try_cast(coalesce(nullif(_event.payload.source.sequence, ''), if({{ is_snapshot_row() }}, '0', null)) as decimal(38, 0))
+        try_cast(coalesce(nullif(_event.payload.source.sequence, ''),
+            if({{ is_snapshot_row() }}, '0', null)) as decimal(38, 0))
     {%- endset -%}
     concat(
         {{ let(receiver, 'n', sortable_number('n', 10)) }},

@@ -54,9 +54,11 @@
     {%- set replaced = load_relation(this) -%}
     {%- if replaced and not replaced.is_view -%}
         {%- set of_log -%}
-            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }} where _cdc_kind in ('change', 'truncate', 'rejected')
+            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
+                where _cdc_kind in ('change', 'truncate', 'rejected')
         {%- endset -%}
-        {%- set there -%} select {{ _record_id('records') }} as event from {{ source.relation }} as records {%- endset -%}
+        {%- set there -%} select {{ _record_id('records') }} as event
+            from {{ source.relation }} as records {%- endset -%}
         {%- set lost = run_query(
             'select count(*), min(event) from (' ~ of_log ~ ') left anti join (' ~ there ~ ') using (event)'
         ).rows[0] -%}
@@ -141,7 +143,8 @@
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
+            'model ' ~ model.name ~ ': ' ~ changes
+                ~ ' is not what its model says now, and the model is not in this run.\n'
             ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
@@ -154,5 +157,6 @@
 
 {#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}
-    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to) ~ ')') }}
+    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to)
+        ~ ')') }}
 {%- endmacro %}

@@ -11,7 +11,8 @@
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(
-        events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed, epochs=epochs, renamed=renamed
+        events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed,
+        epochs=epochs, renamed=renamed
     ) -%}
     {%- set new = _new_records_of_log(declared) -%}
     {%- if new.replayed -%}
@@ -26,7 +27,8 @@
     The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the
     number of the append, which is one more than that of the commit before.
 -#}
-{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition, append=0) -%}
+{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition,
+    append=0) -%}
 
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
@@ -49,7 +51,8 @@
     Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there
     are few. None is a CTE: Spark analyses those once more.
 -#}
-{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
+{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null'
+    ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
 {%- set op = '_op' if has_two_halves else c.op -%}
 
 {%- set row %}
@@ -58,7 +61,8 @@
         {%- for field in fields if field.read %}
         {%- set cell = '.value' if c.form == 'cells' else '' -%}
         {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
-        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell ~ ')' %}
+        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell
+            ~ ')' %}
         {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
         {%- endfor %}
         {%- endif -%}
@@ -80,7 +84,8 @@
         {%- endif %}
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
-    from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat', 'payload' in columns | map('lower') | list) }}
+    from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat',
+        'payload' in columns | map('lower') | list) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -102,7 +107,8 @@
 {%- set named = fields | selectattr('is_named') | list %}
 {%- if named %}
 {%- set opened %}
-    select *{% for field in named %}, {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
+    select *{% for field in named %},
+        {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
     from ({{ opened }}) as opened
 {%- endset -%}
 {%- endif %}
@@ -111,7 +117,8 @@
     select
         *,
         {%- for field in fields %}
-        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image and not field.is_named else field.sql }} as {{ field.row }},
+        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image
+            and not field.is_named else field.sql }} as {{ field.row }},
         {%- endfor %}
         {{ _omitted_columns(fields) }} as _omitted,
         {{ _kind(c, table, keys, columns) }} as _kind,
@@ -127,7 +134,8 @@
 
 select
     {%- for field in fields %}
-    {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
+    {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row
+        ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
     {%- endfor %}
     _op as _cdc_op,
     _position as _cdc_position,
@@ -172,13 +180,16 @@ from ({{ judged }}) as judged
         {%- set plain = debezium_type(type, 'x') -%}
         {%- set json, is_plain = plain.json, plain.sql == 'x' and is_key -%}
         {%- set is_named = c.form == 'document' or (is_key or is_shard) and not is_plain -%}
-        {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else '') -%}
+        {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name)
+            ~ ('.value' if c.form == 'cells' else '') -%}
         {%- set field = dict(
             debezium_type(type, image, none if is_named else read_as),
-            name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard, is_document=_is_whole_document(type), is_named=is_named,
+            name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard,
+            is_document=_is_whole_document(type), is_named=is_named,
             image=image, row='_row_' ~ loop.index, read_as=read_as
         ) -%}
-        {%- set present = read_as if field.read else "variant_get(" ~ image ~ ", '$', 'string')" if json == 'variant' and not is_named else image -%}
+        {%- set present = read_as if field.read else "variant_get(" ~ image ~ ", '$', 'string')" if json == 'variant'
+            and not is_named else image -%}
         {%- do field.update({'present': present, 'text': field.row if field.text and is_key else field.text}) -%}
         {%- do field.update({'omitted': none if is_key else _omitted_condition(c, field)}) -%}
         {%- do found.append(field) -%}
@@ -200,10 +211,12 @@ from ({{ judged }}) as judged
         {%- set cell = '_row.' ~ quoted(field.name) -%}
         {{ return("_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true))") }}
     {%- elif c.left_out == 'listed' -%}
-        {%- set listed = "_op <> 'd' and " ~ field.present ~ " is null and array_contains(_left_out, " ~ literal(field.name) ~ ")" -%}
+        {%- set listed = "_op <> 'd' and " ~ field.present ~ " is null and array_contains(_left_out, "
+            ~ literal(field.name) ~ ")" -%}
         {{ return(field.omitted ~ ' or ' ~ listed if field.omitted else listed) }}
     {%- elif c.left_out == 'untouched' -%}
-        {{ return('_touched is not null' ~ ('' if field.is_document else ' and not array_contains(_touched, ' ~ literal(field.name) ~ ')')) }}
+        {{ return('_touched is not null'
+            ~ ('' if field.is_document else ' and not array_contains(_touched, ' ~ literal(field.name) ~ ')')) }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}
@@ -220,5 +233,6 @@ from ({{ judged }}) as judged
         {%- do names.append('if(' ~ field.omitted ~ ', ' ~ literal(field.kept) ~ ', null)') -%}
     {%- endfor -%}
     {#- `array_compact` does the same by a lambda, and Spark compiles no projection that has one. #}
-    {{ 'if(' ~ conditions | join(' or ') ~ ', array_except(array(' ~ names | join(', ') ~ '), array(null)), null)' if names else 'cast(null as array<string>)' }}
+    {{ 'if(' ~ conditions | join(' or ') ~ ', array_except(array(' ~ names | join(', ')
+        ~ '), array(null)), null)' if names else 'cast(null as array<string>)' }}
 {%- endmacro %}

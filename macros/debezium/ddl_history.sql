@@ -1,5 +1,6 @@
 {#-
-    The DDL of a system as its records tell it: one row per record and changed table. `order_key` sorts them like the source did.
+    The DDL of a system as its records tell it: one row per record and changed table. `order_key` sorts them like the
+    source did.
 
     Debezium has three shapes of it: events of the schema-change topic, records of the schema history, and schema
     history as a text in `historyRecord` (Flink CDC, Debezium 1.x). Where `tableChanges` is empty, as for DROP TABLE,
@@ -9,24 +10,31 @@
     {%- set members -%}
         databaseName string, schemaName string, ddl string, source map<string, string>, position map<string, string>,
         tableChanges array<struct<type string, id string, comment string, table struct<defaultCharsetName string,
-        primaryKeyColumnNames array<string>, comment string, attributes array<map<string, string>>, columns array<struct<name string,
-        jdbcType int, nativeType int, typeName string, typeExpression string, charsetName string, length int, scale int, position int,
-        optional boolean, autoIncremented boolean, generated boolean, hasDefaultValue boolean, defaultValueExpression string,
+        primaryKeyColumnNames array<string>, comment string, attributes array<map<string, string>>,
+            columns array<struct<name string,
+        jdbcType int, nativeType int, typeName string, typeExpression string, charsetName string, length int, scale int,
+            position int,
+        optional boolean, autoIncremented boolean, generated boolean, hasDefaultValue boolean,
+            defaultValueExpression string,
         enumValues array<string>, comment string>>>>>
     {%- endset -%}
     {%- set name = '(`(?:[^`]|``)+`|"(?:[^"]|"")+"|[^\\s.,`"(;]+)' -%}
-    {%- set statement = '(?is)^' ~ leading_comments() ~ '(create|alter|drop|rename|truncate)\\s+(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
+    {%- set statement = '(?is)^' ~ leading_comments()
+        ~ '(create|alter|drop|rename|truncate)\\s+'
+        ~ '(?:(?:or|replace|temporary|unique|fulltext|spatial|online|offline)\\s+)*(\\w+)' -%}
     {%- set object = statement ~ '\\s+(?:if\\s+(?:not\\s+)?exists\\s+)?' ~ name ~ '(?:\\s*[.]\\s*' ~ name ~ ')?' -%}
     {%- set object_name -%}
         trim('`"' from coalesce(
-            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 4), ''), nullif(regexp_extract(record.ddl, {{ literal(object) }}, 3), '')
+            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 4), ''),
+            nullif(regexp_extract(record.ddl, {{ literal(object) }}, 3), '')
         ))
     {%- endset -%}
 with parsed as (
 
     select
         *,
-        from_json(value, {{ literal('payload struct<' ~ members ~ ', historyRecord string>, historyRecord string, ' ~ members) }}) as _json
+        from_json(value, {{ literal('payload struct<' ~ members ~ ', historyRecord string>, historyRecord string, '
+            ~ members) }}) as _json
     from {{ events }}
     where value like '%"ddl"%' or value like '%"tableChanges"%' or value like '%"historyRecord"%'
 
@@ -46,8 +54,10 @@ records as (
         coalesce(
             from_json(coalesce(_json.payload.historyRecord, _json.historyRecord), {{ literal(members) }}),
             if(_json.payload.ddl is not null or _json.payload.tableChanges is not null, named_struct(
-                'databaseName', _json.payload.databaseName, 'schemaName', _json.payload.schemaName, 'ddl', _json.payload.ddl,
-                'source', _json.payload.source, 'position', _json.payload.position, 'tableChanges', _json.payload.tableChanges
+                'databaseName', _json.payload.databaseName, 'schemaName', _json.payload.schemaName, 'ddl',
+                _json.payload.ddl,
+                'source', _json.payload.source, 'position', _json.payload.position, 'tableChanges',
+                _json.payload.tableChanges
             ), named_struct(
                 'databaseName', _json.databaseName, 'schemaName', _json.schemaName, 'ddl', _json.ddl,
                 'source', _json.source, 'position', _json.position, 'tableChanges', _json.tableChanges
@@ -82,14 +92,17 @@ select
         nullif(regexp_extract(change.id, '"((?:[^"]|"")*)"\\s*,', 1), ''),
         case lower(regexp_extract(record.ddl, {{ literal(statement) }}, 1))
             when 'alter' then if(
-                record.ddl rlike '(?is)\\brename\\s+(?!column\\b|index\\b|key\\b|constraint\\b)', nullif({{ object_name }}, table_name), null
+                record.ddl rlike '(?is)\\brename\\s+(?!column\\b|index\\b|key\\b|constraint\\b)',
+                nullif({{ object_name }}, table_name), null
             )
-            when 'rename' then get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
+            when 'rename'
+                then get(filter({{ _renamed_tables('record.ddl', name) }}, pair -> pair.new = table_name), 0).old
         end
     ) as renamed_from,
     upper(coalesce(
         nullif(
-            trim(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1), regexp_extract(record.ddl, {{ literal(statement) }}, 2))), ''
+            trim(concat_ws(' ', regexp_extract(record.ddl, {{ literal(statement) }}, 1),
+                regexp_extract(record.ddl, {{ literal(statement) }}, 2))), ''
         ),
         concat(change.type, ' TABLE')
     )) as kind,
@@ -132,15 +145,16 @@ from changes
             {%- endfor %}
         ),
         n -> named_struct(
-            'old', trim('`"' from coalesce(nullif(n.`1`, ''), n.`0`)), 'new', trim('`"' from coalesce(nullif(n.`3`, ''), n.`2`))
+            'old', trim('`"' from coalesce(nullif(n.`1`, ''), n.`0`)), 'new',
+            trim('`"' from coalesce(nullif(n.`3`, ''), n.`2`))
         )
     )
 {%- endmacro %}
 
 
 {#-
-    The place in the source's log as text that sorts in its order: number of the binlog's file and position in it, LSNs, SCN, or TSO of
-    the commit. '' where the record has none of them, as in a snapshot: these come first.
+    The place in the source's log as text that sorts in its order: number of the binlog's file and position in it, LSNs,
+    SCN, or TSO of the commit. '' where the record has none of them, as in a snapshot: these come first.
 -#}
 {% macro _ddl_position() -%}
     {%- set number = "try_cast(place['{}'] as decimal(38, 0))" -%}
@@ -150,7 +164,8 @@ from changes
             {{ sortable_number(number.format('pos'), 20) }}
         )
         when contains(place['commit_lsn'], ':') then concat(
-            {{ sortable_lsn("place['commit_lsn']", _lsn_zero()) }}, {{ sortable_lsn("place['change_lsn']", _lsn_zero()) }}
+            {{ sortable_lsn("place['commit_lsn']", _lsn_zero()) }},
+                {{ sortable_lsn("place['change_lsn']", _lsn_zero()) }}
         )
         when place['commit_lsn'] is not null then concat(
             {{ sortable_number(number.format('commit_lsn'), 20) }},
@@ -168,7 +183,8 @@ from changes
 -#}
 {% macro debezium_transactions(events) -%}
     {%- set members -%}
-        transaction struct<id: string, total_order: string>, op string, before string, after string, updateDescription string,
+        transaction struct<id: string, total_order: string>, op string, before string, after string,
+            updateDescription string,
         source map<string, string>
     {%- endset -%}
 with markers as (
@@ -182,7 +198,8 @@ with markers as (
     from (
         select
             batch,
-            from_json(value, 'payload struct<id: string, status: string, event_count: string, ts_ms: string>, id string, status string, event_count string, ts_ms string') as marker
+            from_json(value, 'payload struct<id: string, status: string, event_count: string, ts_ms: string>,
+                id string, status string, event_count string, ts_ms string') as marker
         from {{ events }}
         where value like '%"BEGIN"%' or value like '%"END"%'
     ) as records
@@ -206,8 +223,8 @@ transactions as (
 landed as (
 
     {#-
-        An event that is delivered again has other times, and in a transaction that was cut another number; equal rows of a table without
-        a key may share everything but the number.
+        An event that is delivered again has other times, and in a transaction that was cut another number; equal rows
+        of a table without a key may share everything but the number.
     #}
     select
         {{ _transaction('transaction.id') }} as transaction_id,
@@ -239,7 +256,9 @@ from transactions left join landed on transactions.transaction_id = landed.trans
 {%- endmacro %}
 
 
-{#- PostgreSQL writes <transaction>:<position>, and BEGIN, END and the events of a transaction differ in the position. -#}
+{#-
+    PostgreSQL writes <transaction>:<position>, and BEGIN, END and the events of a transaction differ in the position.
+-#}
 {% macro _transaction(id) -%}
     if({{ id }} rlike '^[0-9]+:[0-9]+$', substring_index({{ id }}, ':', 1), {{ id }})
 {%- endmacro %}

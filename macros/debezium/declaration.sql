@@ -3,9 +3,12 @@
 
 {% macro _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {%- set problems = [] -%}
-    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute and model.resource_type == 'model' else {} -%}
+    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute
+        and model.resource_type == 'model' else {} -%}
     {%- if meta.topics and meta.topics | sort(case_sensitive=true) != topics | sort(case_sensitive=true) -%}
-        {%- do problems.append("topics is " ~ topics ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics ~ ": give both the same") -%}
+        {%- do problems.append("topics is " ~ topics
+            ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics
+            ~ ": give both the same") -%}
     {%- endif -%}
     {%- for name in keys if name not in columns -%}
         {%- do problems.append("key '" ~ name ~ "' is not among the columns (" ~ columns | join(', ') ~ ")") -%}
@@ -13,7 +16,8 @@
     {%- set seen = {} -%}
     {%- for name in columns -%}
         {%- if name == '' or name.lower().startswith('_cdc_') -%}
-            {%- do problems.append("a column is named '" ~ name ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
+            {%- do problems.append("a column is named '" ~ name
+                ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
         {%- endif -%}
         {%- if name | lower in reserved_columns() -%}
             {%- do problems.append(
@@ -23,7 +27,8 @@
             ) -%}
         {%- endif -%}
         {%- if name | lower in seen -%}
-            {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name ~ "' differ in case only, which Spark cannot tell apart") -%}
+            {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name
+                ~ "' differ in case only, which Spark cannot tell apart") -%}
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
@@ -43,10 +48,12 @@
         {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
     {%- endif -%}
     {%- if routed and (not c.table or c.table | length != table | length) -%}
-        {%- do problems.append("table is " ~ table ~ ", which the events do not name, so they cannot be routed; read the bronze table without routed") -%}
+        {%- do problems.append("table is " ~ table
+            ~ ", which the events do not name, so they cannot be routed; read the bronze table without routed") -%}
     {%- endif -%}
     {%- if problems -%}
-        {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ') ~ '.') }}
+        {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ')
+            ~ '.') }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -55,8 +62,10 @@
 {% macro _check_keys(keys, source) -%}
     {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
-            ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has '
+                ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
+            ~ '  A delete has the key of the staging model only. '
+            ~ 'Write the same in both models and in the YAML, and build both.'
         ) }}
     {%- endif -%}
 {%- endmacro %}
@@ -108,22 +117,29 @@
     {%- set before = fromjson(text).get('columns', {}) -%}
     {%- set added = declared.columns.keys() | reject('in', before) | list -%}
     {%- set columns, renamed, named, values = {}, {}, [], [] -%}
-    {%- for name, type in declared.columns.items() if name in before -%} {%- do columns.update({name: type}) -%} {%- endfor -%}
-    {%- for name, in_events in declared.renamed.items() if name in before -%} {%- do renamed.update({name: in_events}) -%} {%- endfor -%}
+    {%- for name, type in declared.columns.items() if name in before -%} {%- do columns.update({name: type}) -%}
+        {%- endfor -%}
+    {%- for name, in_events in declared.renamed.items() if name in before -%}
+        {%- do renamed.update({name: in_events}) -%}
+    {%- endfor -%}
     {%- set has_other_rows = _declared_text(dict(declared, columns=columns, renamed=renamed)) != text -%}
     {%- for name in added if not has_other_rows -%}
         {%- do named.append(declared.renamed.get(name, name)) -%}
         {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
     {%- endfor -%}
-    {%- if has_other_rows or added and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
+    {%- if has_other_rows or added
+        and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
     {%- set condition = ' and ' ~ _batches('batch', 0, above) ~ ' and (' ~ _may_have_members(named) ~ ')' -%}
     {%- set of_topics = 'topic in (' ~ _literals(declared.topics) ~ ')' -%}
-    {%- if not (added and above) or not run_query('select count(*) from ' ~ declared.events ~ ' where ' ~ of_topics ~ condition).rows[0][0] -%}
+    {%- if not (added and above) or not run_query(
+        'select count(*) from ' ~ declared.events ~ ' where ' ~ of_topics ~ condition
+    ).rows[0][0] -%}
         {{ return(added) }}
     {%- endif -%}
     {%- set typed = _typed_records(**dict(declared, condition=condition)) -%}
     {%- set others = "_cdc_kind = 'rejected' or " ~ values | join(' or ') -%}
-    {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows else added) }}
+    {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows
+        else added) }}
 {%- endmacro %}
 
 
@@ -133,9 +149,11 @@
 -#}
 {% macro _is_null_where_absent(declared, added, named) -%}
     {%- set c = debezium_connector(declared.connector) -%}
-    {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat' else []) -%}
+    {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat'
+        else []) -%}
     {%- for name in added -%}
-        {%- if declared.columns[name] == 'shard' or named[loop.index0] | lower in reads_otherwise -%} {{ return(false) }} {%- endif -%}
+        {%- if declared.columns[name] == 'shard'
+            or named[loop.index0] | lower in reads_otherwise -%} {{ return(false) }} {%- endif -%}
     {%- endfor -%}
     {{ return(c.left_out not in ('unset', 'untouched') and not c.null_is_ambiguous) }}
 {%- endmacro %}
@@ -149,7 +167,8 @@
     {%- set marks = [] -%}
     {%- for name in names -%}
         {%- if modules.re.search('["&/<>\\\\\x00-\x1f]', name) -%} {%- do marks.append('true') -%} {%- endif -%}
-        {%- do marks.append('contains(value, ' ~ literal('"' ~ name ~ '"') ~ ')' ~ ('' if name.isascii() else " or contains(value, '\\\\u')")) -%}
+        {%- do marks.append('contains(value, ' ~ literal('"' ~ name ~ '"') ~ ')'
+            ~ ('' if name.isascii() else " or contains(value, '\\\\u')")) -%}
     {%- endfor -%}
     {{ marks | join(' or ') }}
 {%- endmacro %}
@@ -191,7 +210,8 @@
         {%- endif -%}
     {%- endset -%}
     {%- if config.get('on_schema_change') == 'fail' and (added or removed) -%}
-        {{ exceptions.raise_compiler_error(told ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
+        {{ exceptions.raise_compiler_error(told
+            ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
     {%- endif -%}
     {%- do log(told ~ ('; the table is rebuilt from all events' if is_new else ''), info=true) -%}
 {%- endmacro %}

@@ -12,7 +12,8 @@
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false,
+            'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
@@ -96,14 +97,18 @@
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- set state = state_of_log(changes, source) -%}
-    {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
-    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_append', 0, merged.up_to)) if stored.get('cdc.declaration') == declaration else none -%}
+    {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '')
+        ~ (' with moves' if source.passes_keys_on else '')) -%}
+    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_append', 0, merged.up_to))
+        if stored.get('cdc.declaration') == declaration else none -%}
     {%- set is_new = added is none -%}
     {%- if existing and (is_new or added) -%}
         {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
+    {%- if is_new -%} {%- set snapshot, merged = none,
+        {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%}
+    {%- endif -%}
     {#- A log that is behind was rolled back, and no snapshot says so any more: it is read again from its beginning. #}
     {%- set above = merged.up_to if merged.up_to <= state.append else 0 -%}
     {%- set bounds = {
@@ -158,8 +163,10 @@
 {#- Note in `bounds` what the new changes are. -#}
 {% macro _ask_new_changes(bounds) -%}
     {%- set new = new_changes(bounds) -%}
-    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))", "filter (where _cdc_kind = 'truncate')" -%}
-    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(), "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
+    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))",
+        "filter (where _cdc_kind = 'truncate')" -%}
+    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(),
+        "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
     {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
     {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
     {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
@@ -182,15 +189,18 @@
         'batches': few.replace('{}', '_cdc_batch'),
         'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
         'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
-        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log and bounds.get('keys') else '0',
+        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log
+            and bounds.get('keys') else '0',
     } -%}
     {%- set aggregates = [] -%}
     {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}
-    {%- set found = run_query('select ' ~ aggregates | join(', ') ~ ' from ' ~ new ~ " as new where _cdc_kind <> 'other_table'").rows[0] -%}
+    {%- set found = run_query('select ' ~ aggregates | join(', ') ~ ' from ' ~ new
+        ~ " as new where _cdc_kind <> 'other_table'").rows[0] -%}
     {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
     {%- do bounds.update({
         'has_new': bounds.is_new or found.changes + found.rejected > 0,
-        'counted': (counted[0] + found.changes | int) ~ ':' ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
+        'counted': (counted[0] + found.changes | int) ~ ':'
+            ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
         'newest_batch': [bounds.newest_batch, (found.newest_batch or 0) | int] | max(case_sensitive=true),
         'found': [found.replaced_changes | int, found.replaced_rejects | int],
         'has_partial': found.partial > 0,
@@ -206,7 +216,8 @@
     }) -%}
     {%- if bounds.is_truncated and found.truncated_at > bounds.truncated_at -%}
         {%- do bounds.update({
-            'truncated_at': found.truncated_at, 'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
+            'truncated_at': found.truncated_at,
+            'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
         }) -%}
     {%- endif -%}
     {%- if bounds.is_of_documents -%}
@@ -215,7 +226,8 @@
         {%- do bounds.update({'patched': bounds.columns | select('in', names.columns[0].values()) | list}) -%}
     {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ bounds.changes).columns[0].values() -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
+            'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, '
+            ~ 'and does not say so.\n'
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
         ) }}
     {%- endif -%}
@@ -226,7 +238,8 @@
         'is_narrow': not bounds.has_partial and not bounds.patched and not bounds.is_moved
             and (bounds.is_whole or (bounds.lowest or '') > bounds.merged_position),
     }) -%}
-    {%- do bounds.update({'merged_position': [bounds.merged_position, found.highest or ''] | max(case_sensitive=true)}) -%}
+    {%- do bounds.update({'merged_position': [bounds.merged_position,
+        found.highest or ''] | max(case_sensitive=true)}) -%}
 {%- endmacro %}
 
 

@@ -75,7 +75,8 @@ from (
         {{ literal(table) }} as source_table,
         max(struct(
             _cdc_changed_at as changed_at, -_cdc_batch as order_of_batch, _cdc_place_number as place_number,
-            _cdc_place_hash as place_hash, _cdc_batch as batch, _cdc_landed_at as landed_at, _cdc_append as append, _cdc_appended_at as appended_at
+            _cdc_place_hash as place_hash, _cdc_batch as batch, _cdc_landed_at as landed_at, _cdc_append as append,
+            _cdc_appended_at as appended_at
         )) as newest
     from {{ models[0] }}
     where _cdc_kind in ('change', 'truncate')
@@ -88,7 +89,8 @@ from (
     none.
 -#}
 {% macro _merges(tables) -%}
-    select cast(null as string) as source_table, cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
+    select cast(null as string) as source_table,
+        cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
     where false
     {%- for table, models in tables.items() %}
     union all

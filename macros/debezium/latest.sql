@@ -1,19 +1,21 @@
 {#-
     The newest state of every key: one row per key, deleted ones included.
 
-    Per column, the write with the greatest position counts. Of the events that carry every column (`full`)
-    only the newest matters; the events after it that left out unchanged values (`partial`) are laid over it in
-    order. `_cdc_held` names, for each column that the newest event left out, the position of the write that
-    decided its value ('' where no landed event did), so that a late event can still supply it. What is named on the
-    way begins with `_cdc_`: a key may be named `event` or `state`.
+    Per column, the write with the greatest position counts. Of the events that carry every column (`full`) only the
+    newest matters; the events after it that left out unchanged values (`partial`) are laid over it in order.
+    `_cdc_held` names, for each column that the newest event left out, the position of the write that decided its value
+    ('' where no landed event did), so that a late event can still supply it. What is named on the way begins with
+    `_cdc_`: a key may be named `event` or `state`.
 
-    An update that carries no document may change a part of a column of JSON: `_cdc_patches` keeps the write of the whole and what was
-    done since, so that a late one finds its place. Under a key that rows passed on, `_cdc_moves` keeps what tells whether one is there.
+    An update that carries no document may change a part of a column of JSON: `_cdc_patches` keeps the write of the
+    whole and what was done since, so that a late one finds its place. Under a key that rows passed on, `_cdc_moves`
+    keeps what tells whether one is there.
 -#}
 {% macro debezium_latest(changes, keys, columns) -%}
 
     {%- set others = columns | reject('in', keys) | list -%}
-    {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
+    {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at',
+        '_cdc_batch', '_cdc_event_id'] -%}
 
     {%- set new = debezium_new_changes(changes, keys, columns) %}
 
@@ -70,7 +72,8 @@ from (
     select
         {% for name in keys %}{{ quoted(name) }}, {% endfor %}
         {%- if new.has_partial %}
-        if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }}, {{ _fold_partial_events(others, kept, new.is_moved) }}) as _cdc_state
+        if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }},
+            {{ _fold_partial_events(others, kept, new.is_moved) }}) as _cdc_state
         {%- else %}
         {{ _state('_cdc_full', others, kept) }} as _cdc_state
         {%- endif %}
@@ -84,8 +87,10 @@ from (
     from (
         select
             {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial else []) + (["not endswith(_cdc_move, ' out')"] if new.is_moved else []) %}
-            max_by(_cdc_event, _cdc_position) {{- ' filter (where ' ~ is_full | join(' and ') ~ ')' if is_full }} as _cdc_full
+            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial
+                else []) + (["not endswith(_cdc_move, ' out')"] if new.is_moved else []) %}
+            max_by(_cdc_event, _cdc_position) {{- ' filter (where ' ~ is_full | join(' and ') ~ ')' if is_full }}
+                as _cdc_full
             {%- if new.has_partial %},
             collect_list(_cdc_event) filter (where _cdc_omitted is not null) as _cdc_partial
             {%- endif %}
@@ -102,7 +107,8 @@ from (
                 _cdc_move,
                 _cdc_is_moved,
                 {%- endif %}
-                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched else []) + (['_cdc_move'] if new.is_moved else [])) }}) as _cdc_event
+                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched
+                    else []) + (['_cdc_move'] if new.is_moved else [])) }}) as _cdc_event
             from {{ new.relation }}
             {%- if new.is_moved %}
             {#- Of keys that rows came to or left all changes are collected. #}
@@ -160,19 +166,23 @@ from (
 
 
 {#-
-    The newest full event with the partial events after it laid over, column by column. A row that came from another key takes nothing
-    from the one that was there: what it left out is NULL, held at the place of the event without its own number.
+    The newest full event with the partial events after it laid over, column by column. A row that came from another key
+    takes nothing from the one that was there: what it left out is NULL, held at the place of the event without its own
+    number.
 -#}
 {% macro _fold_partial_events(others, kept, is_moved=false) -%}
     aggregate(
         array_sort(
             filter(_cdc_partial, e -> e._cdc_position > coalesce(_cdc_full._cdc_position, '')),
-            (a, b) -> case when a._cdc_position < b._cdc_position then -1 when a._cdc_position > b._cdc_position then 1 else 0 end
+            (a, b) -> case when a._cdc_position < b._cdc_position then -1 when a._cdc_position > b._cdc_position then 1
+                else 0 end
         ),
         {{ _state('_cdc_full', others, kept) }},
         (s, e) -> named_struct(
             {%- for name in others %}
-            {{ literal(name) }}, if(array_contains(e._cdc_omitted, {{ literal(name) }}) {{- " and not contains(e._cdc_move, ' ')" if is_moved }}, s.{{ quoted(name) }}, e.{{ quoted(name) }}),
+            {{ literal(name) }}, if(array_contains(e._cdc_omitted,
+                {{ literal(name) }}) {{- " and not contains(e._cdc_move, ' ')" if is_moved }}, s.{{ quoted(name) }},
+                    e.{{ quoted(name) }}),
             {%- endfor %}
             {%- for name in kept if name != '_cdc_position' %}
             {{ literal(name) }}, e.{{ quoted(name) }},
@@ -180,7 +190,9 @@ from (
             '_cdc_position', e._cdc_position,
             '_cdc_held', map_from_arrays(
                 e._cdc_omitted,
-                transform(e._cdc_omitted, c -> {{ "if(contains(e._cdc_move, ' '), substring_index(e._cdc_position, '.', 3), " if is_moved }}coalesce(s._cdc_held[c], s._cdc_position){{ ')' if is_moved }})
+                transform(e._cdc_omitted,
+                    c -> {{ "if(contains(e._cdc_move, ' '), substring_index(e._cdc_position, '.', 3), "
+                        if is_moved }}coalesce(s._cdc_held[c], s._cdc_position){{ ')' if is_moved }})
             )
         )
     )

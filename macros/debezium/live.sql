@@ -1,6 +1,6 @@
 {#-
-    The rows that the source's table has now, under the source's own column names. The names are written out: a view binds `*` by place, and
-    would show other columns under these names where silver was built anew and the view was not.
+    The rows that the source's table has now, under the source's own column names. The names are written out: a view
+    binds `*` by place, and would show other columns under these names where silver was built anew and the view was not.
 -#}
 {% macro debezium_live(silver) -%}
     {%- set columns = [] -%}
@@ -9,11 +9,13 @@
         {%- for name in built.columns -%} {%- do columns.append(quoted(name)) -%} {%- endfor -%}
     {%- elif execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
         {#- Not by DESCRIBE, whose last lines the adapter knows by their `#`: names may begin with one. #}
-        {%- for name in run_query('select * from ' ~ silver ~ ' where false').column_names if not name.startswith('_cdc_') -%}
+        {%- for name in run_query('select * from ' ~ silver ~ ' where false').column_names
+            if not name.startswith('_cdc_') -%}
             {%- do columns.append(quoted(name)) -%}
         {%- endfor -%}
     {%- endif -%}
-select {{ columns | join(', ') if columns else '* except (' ~ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') ~ ')' }}
+select {{ columns | join(', ') if columns else '* except ('
+    ~ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') ~ ')' }}
 from {{ silver }}
 where not _cdc_is_deleted
 {%- endmacro %}

@@ -1,14 +1,16 @@
 {#-
-    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of each, or one update that
-    stands for both.
+    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of
+    each, or one update that stands for both.
 
-    A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints are checked
-    at the end). Under that key the create comes before the delete, as where one row passes through a key, and an event does not
-    tell the two apart. The number of rows does: there was none or one under the key before the transaction, and each `in` is one more, each
-    `out` one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
+    A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints
+    are checked at the end). Under that key the create comes before the delete, as where one row passes through a key,
+    and an event does not tell the two apart. The number of rows does: there was none or one under the key before the
+    transaction, and each `in` is one more, each `out` one less. So a delete of this kind does not overwrite the row:
+    `_cdc_moves` keeps what decides, a set that merges in any order.
 
-    - events: the places of the transactions that moved rows to or from the key since the newest one that did not, each followed by the
-      transaction and what was done, and the newest place of that one, in order. At one place `gone` sorts before `in`, `kept` and `out`,
+    - events: the places of the transactions that moved rows to or from the key since the newest one that did not, each
+      followed by the transaction and what was done, and the newest place of that one, in order. At one place `gone`
+      sorts before `in`, `kept` and `out`,
     - row: the metadata of the newest event that is no `out`, whose values the columns have,
     - out: those of the newest `out`, which the row shows where nothing is left under its key.
 -#}
@@ -18,14 +20,16 @@
 
 
 {% macro _moves_write_type() -%}
-    struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string, _cdc_changed_at: timestamp,
+    struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string,
+        _cdc_changed_at: timestamp,
         _cdc_batch: bigint, _cdc_event_id: string>
 {%- endmacro %}
 
 
 {#-
-    The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium marks both halves
-    (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header counts, its content is the converter's.
+    The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium
+    marks both halves (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header
+    counts, its content is the converter's.
 -#}
 {% macro _move(c, has_two_halves) -%}
     concat(
@@ -44,7 +48,8 @@
 
 {#- Whether rows of a table may pass keys on, by the `meta` of its staging model. -#}
 {% macro _passes_keys_on(meta) -%}
-    {{ return(meta.get('connector') and meta.get('keys') and debezium_connector(meta.connector).passes_keys_on is not none) }}
+    {{ return(meta.get('connector') and meta.get('keys')
+        and debezium_connector(meta.connector).passes_keys_on is not none) }}
 {%- endmacro %}
 
 
@@ -58,12 +63,14 @@
 
 
 {#-
-    The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction nobody knows has one of its own: that
-    makes no difference to what is known of a row before a transaction moves others to its key.
+    The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction
+    nobody knows has one of its own: that makes no difference to what is known of a row before a transaction moves
+    others to its key.
 -#}
 {% macro _moves_event(row, move="''") -%}
     {%- set place = "substring_index(" ~ row ~ "._cdc_position, '.', 3)" -%}
-    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row ~ "._cdc_op = 'd' then 'gone' else 'kept' end" -%}
+    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row
+        ~ "._cdc_op = 'd' then 'gone' else 'kept' end" -%}
     concat_ws(' ', {{ place }}, coalesce(nullif(split_part({{ move }}, ' ', 1), ''), {{ place }}), {{ did }})
 {%- endmacro %}
 
@@ -71,7 +78,8 @@
 {#- The metadata of a write, the position first, so that the greater of two is the newer. -#}
 {% macro _moves_write(row) -%}
     named_struct(
-        {%- for name in ['_cdc_position', '_cdc_op', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
+        {%- for name in ['_cdc_position', '_cdc_op', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at',
+            '_cdc_batch', '_cdc_event_id'] -%}
         '{{ name }}', {{ row }}.{{ name }}{{ ', ' if not loop.last }}
         {%- endfor -%}
     )
@@ -84,7 +92,10 @@
 {%- endmacro %}
 
 
-{#- How many rows are under a key after these events. A transaction begins with one or none; what it takes first was there. -#}
+{#-
+    How many rows are under a key after these events. A transaction begins with one or none; what it takes first was
+    there.
+-#}
 {% macro _rows_under_key(events) -%}
     {%- set is_first = "split_part(e, ' ', 2) <> s.transaction" -%}
     {%- set rows = 'if(' ~ is_first ~ ', least(s.n, 1), s.n)' -%}
@@ -110,7 +121,8 @@
 {% macro _moves_of_row(events, row, out) -%}
     {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {%- set transactions = 'transform(' ~ moves ~ ", e -> split_part(e, ' ', 2))" -%}
-    {%- set since = "coalesce(array_max(filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))), '')" -%}
+    {%- set others = "filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))" -%}
+    {%- set since = "coalesce(array_max(" ~ others ~ "), '')" -%}
     {%- set kept = let(transactions, 'transactions', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
     {%- set found = let(events, 'events', kept) -%}
     {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}

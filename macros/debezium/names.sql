@@ -12,8 +12,8 @@
 
 {#-
     The names that no column of an Iceberg table may have, whatever their case: tables that have one cannot be read, or
-    not be merged into. Source: org.apache.iceberg.MetadataColumns, without those of delete files and change views, which
-    tables may have.
+    not be merged into. Source: org.apache.iceberg.MetadataColumns, without those of delete files and change views,
+    which tables may have.
 -#}
 {% macro reserved_columns() -%}
     {{ return(['_file', '_pos', '_deleted', '_spec_id', '_partition', '_row_id', '_last_updated_sequence_number']) }}

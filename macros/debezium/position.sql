@@ -4,13 +4,15 @@
 {#- The place of a record in the source's order; the log, then what tells apart the records of one place. -#}
 {% macro _position(c, topics, epochs) -%}
     concat(
-        {{ _epoch(epochs) }}, '.', _source_position, if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '.0.', '.1.'),
+        {{ _epoch(epochs) }}, '.', _source_position,
+            if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '.0.', '.1.'),
         {%- if c.ties != 'topic' %}
         if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
         {%- endif %}
-        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')), concat(file, ':', lpad(line, 12, '0')))
+        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')),
+            concat(file, ':', lpad(line, 12, '0')))
         {%- if topics | length > 1 %}
-        {#- Two topics may have a record at one offset, and no position may tell their order: it has to be the same in each run. #},
+        {#- Two topics may have a record at one offset: their order has to be the same in each run. #},
         '.', lpad(hex(xxhash64(topic)), 16, '0')
         {%- endif %}
     )
@@ -18,8 +20,8 @@
 
 
 {#-
-    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0. What the
-    source logged after it started over sorts after all that it logged before.
+    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0.
+    What the source logged after it started over sorts after all that it logged before.
 -#}
 {% macro _epoch(epochs) -%}
     {%- if not epochs -%} '0000' {%- else -%}
@@ -37,7 +39,10 @@
 {%- endmacro %}
 
 
-{#- The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like changes. -#}
+{#-
+    The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like
+    changes.
+-#}
 {% macro initial_snapshot_marks() -%}
     ('true', 'first', 'first_in_data_collection', 'last_in_data_collection', 'last')
 {%- endmacro %}

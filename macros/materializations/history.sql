@@ -29,11 +29,14 @@ from ({{ versions }}) as versions
             on
                 not incoming._cdc_is_new
                 and stored._cdc_known_to is null
-                and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
+                and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }}
+                and {% endfor -%}
                 stored._cdc_position = incoming._cdc_position
-            when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
+            when matched then update set _cdc_known_to = {{ bounds.up_to }},
+                _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
             when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
-                values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
+                values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', '
+                    if not loop.last }}{% endfor %})
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
@@ -41,5 +44,6 @@ from ({{ versions }}) as versions
 
 
 {% macro _history_columns(bounds) -%}
-    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
+    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to',
+        '_cdc_known_from_at', '_cdc_known_to_at']) }}
 {%- endmacro %}

@@ -47,7 +47,8 @@
 {#- dbt-spark's column comment of a view, with names and texts quoted whatever they hold. -#}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
     {{ quoted(column_name) }}
-    {%- if column_name in column_dict and column_dict[column_name]['description'] %} comment {{ literal(column_dict[column_name]['description']) }}{% endif -%}
+    {%- set described = column_dict.get(column_name, {}).get('description') -%}
+    {%- if described %} comment {{ literal(described) }} {%- endif -%}
 {%- endmacro %}
 
 

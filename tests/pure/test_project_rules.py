@@ -98,6 +98,13 @@ def test_every_public_macro_says_what_it_gives_and_what_its_arguments_are(macros
     assert not wrong, "complete macros/macros.yml:\n" + "\n".join(wrong)
 
 
+def test_macros_are_short() -> None:
+    """Files of at most 300 lines, lines of at most 120 characters."""
+    for path in (REPOSITORY / "macros").rglob("*.sql"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert max(map(len, lines)) <= 120, path
+
+
 def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str, Node]) -> None:
     shown = sorted(name for name, macro in macros.items() if name.startswith("_") and macro["docs"]["show"])
     assert not shown, f"name these in macros/private.yml: {shown}"
