@@ -16,7 +16,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     `r` is no snapshot row but the delete of a range of rows, which Debezium's `EnvelopeTransformation` calls `t`; `i`
     is an insert.

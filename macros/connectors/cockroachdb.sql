@@ -22,12 +22,10 @@
     })) }}
 {%- endmacro %}
 
-
 {#- A time up to which all changes have been sent. -#}
 {% macro _cockroachdb_is_resolved(resolved) -%}
     {{ return("coalesce(" ~ resolved ~ " rlike '^[0-9]+[.][0-9]+$', false)") }}
 {%- endmacro %}
-
 
 {#-
     The time of the commit, nanoseconds and a logical counter: all versions of a row have different ones. The topic's
@@ -38,7 +36,6 @@
     if({{ time }} is null, '',
         translate({{ let('try_cast(' ~ time ~ ' as decimal(30, 10))', 'n', sortable_number('n', 31)) }}, '.', ''))
 {%- endmacro %}
-
 
 {% macro _cockroachdb_changed_at() -%}
     coalesce(

@@ -11,18 +11,15 @@
     ]) }}
 {%- endmacro %}
 
-
 {#- The names of connectors whose events are read as those of this one; any other name alone. -#}
 {% macro connectors_read_as(name) -%}
     {{ return(['mysql', 'mariadb'] if name in ('mysql', 'mariadb') else [name]) }}
 {%- endmacro %}
 
-
 {#- Whether a record that no model reads is a heartbeat in a form that is not Debezium's. -#}
 {% macro _is_heartbeat_of_a_vendor() -%}
     {{ _huawei_cdl_is_heartbeat() }} or {{ _cockroachdb_is_resolved(_event_member('resolved')) }}
 {%- endmacro %}
-
 
 {#- The capabilities of a connector by name: see `envelope_capabilities` for what each of them is. -#}
 {% macro debezium_connector(connector) -%}
@@ -56,7 +53,6 @@
         ) }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The capabilities of a connector that writes Debezium's own envelope; a connector's macro replaces those in which it
@@ -148,7 +144,6 @@
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#-
     A number that is no text yet, as text of a fixed width that sorts like the number. NULL where it is
     negative or wider: a position that cannot be compared must be seen, not guessed.
@@ -158,7 +153,6 @@
        {{ zero_padded('cast(' ~ number ~ ' as string)', width) }}, null)
 {%- endmacro %}
 
-
 {#-
     A text of at most `width` characters with zeros before it. Spark's `lpad` copies them one at a time, for each
     position.
@@ -167,12 +161,10 @@
     substring(concat('{{ '0' * width }}', {{ text }}), -{{ width }})
 {%- endmacro %}
 
-
 {#- Whether an event is a row of a snapshot, by its mark or its operation: writers have been seen to drop the mark. -#}
 {% macro is_snapshot_row() -%}
     (lower(_event.payload.op) = 'r' or lower(coalesce(_event.payload.source.snapshot, '')) not in ('', 'false'))
 {%- endmacro %}
-
 
 {#-
     A log sequence number of SQL Server or Db2, hexadecimal `8:8:4` or `8:8:16` digits, as text of one width that sorts
@@ -186,11 +178,9 @@
     end
 {%- endmacro %}
 
-
 {% macro _is_no_lsn(lsn) -%}
     coalesce(upper({{ lsn }}), '') in ('', 'NULL', '00')
 {%- endmacro %}
-
 
 {#- The first of all log sequence numbers. -#}
 {% macro _lsn_zero() -%}

@@ -8,7 +8,6 @@
     })) }}
 {%- endmacro %}
 
-
 {% macro _db2_position() -%}
     concat(
         {{ sortable_lsn('_event.payload.source.commit_lsn',

@@ -24,7 +24,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#- The metadata that are read, of `add.fields=op,source.lsn,…`, named with their struct and without. -#}
 {% macro _flattened_metadata() -%}
     {%- set names = ['op'] -%}
@@ -34,7 +33,6 @@
     {{ return(names) }}
 {%- endmacro %}
 
-
 {% macro _flattened(prefix, name, otherwise='') -%}
     {%- set plain = '_event.payload.' ~ quoted(prefix ~ name) -%}
     {%- if name == 'op' -%}
@@ -43,7 +41,6 @@
         coalesce(_event.payload.{{ quoted(prefix ~ 'source_' ~ name) }}, {{ plain }}{{ ', ' ~ otherwise if otherwise }})
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     A row says that it is gone by `__deleted`; a record without a value stands for a delete too. So does Connect's
@@ -58,7 +55,6 @@
         else coalesce(lower({{ _flattened(prefix, 'op') }}), 'u')
     end
 {%- endmacro %}
-
 
 {#-
     The source's position where the row has one, else nothing: the order of the topic decides. Without `__deleted`

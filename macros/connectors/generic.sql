@@ -13,7 +13,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     What the row was and is tells the operation where the event has both and no operation. Oracle GoldenGate's events,
     which tell it by `op_type`, are none of these.

@@ -31,7 +31,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#- CDL JSON spells the operation out; one that is not documented stays as it is, which rejects the record. -#}
 {% macro _huawei_cdl_op() -%}
     coalesce(
@@ -42,12 +41,10 @@
     )
 {%- endmacro %}
 
-
 {#- A property of CDL JSON's `transaction`: the element of that name, wherever it stands. -#}
 {% macro _huawei_cdl_property(name) -%}
     get(filter(_event.payload.transaction.properties, p -> lower(p.name) = '{{ name }}'), 0).value
 {%- endmacro %}
-
 
 {#-
     `lsn`, compared as a number. Stores other than PostgreSQL and openGauss are not documented to have one: where theirs
@@ -65,7 +62,6 @@
     )
 {%- endmacro %}
 
-
 {#-
     A heartbeat is a record without any row data: `HEARTBEAT_IDENTIFIER` is filled in ordinary rows too. A truncate has
     none either, nor has a delete that at most the Kafka key names; these must not be lost as one.
@@ -78,7 +74,6 @@
         and not startswith(coalesce(_op, ''), 'TRUNCATE')
         then 'heartbeat'
 {%- endmacro %}
-
 
 {#-
     The same of a record of a topic that no model reads. What is no heartbeat's is read only where the format's own

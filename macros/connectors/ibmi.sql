@@ -6,7 +6,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The journal receiver's number, the digits that its name ends with, then the entry's sequence number: a change of
     receivers may begin the sequence anew.

@@ -30,7 +30,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The cluster time of the change, which orders all operations but those of one transaction. From 3.1 on snapshot rows
     have the time of their reading there, from 3.4 on changes have the server's clock: these events keep the topic's

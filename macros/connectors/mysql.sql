@@ -10,7 +10,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Number of the binlog file, position of the row event, row inside it, all compared as numbers: the file
     after …999999 is …1000000. Events rewritten without a file and its position have the order of the topic.

@@ -14,7 +14,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The commit, then the change inside it. `commit_scn` is the event's own since Debezium 3.1, which also writes
     `start_scn`; before that it is that of some earlier commit, and the change's own number is the order of its row. The

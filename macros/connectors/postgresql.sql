@@ -11,7 +11,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Commit order: the end of the transaction committed before, then the position of the change.
 

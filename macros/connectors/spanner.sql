@@ -18,7 +18,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The time of the commit, record in its transaction, row of the record. Transactions that change one row have
     different times. Records of one row may arrive out of order when partitions split, so the topic's order would not

@@ -8,7 +8,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Commit, change inside it, half of an update; where writers put neither of the first two, the order of the topic. Log
     sequence numbers are those of one database, which is part of the table's name.

@@ -11,7 +11,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The rank of a transaction in its shard, which the connector gives where it is asked to; without it there is the
     topic's order only: a VGTID is a set, which cannot be compared as text.

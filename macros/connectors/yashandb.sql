@@ -14,7 +14,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     The commit, the group of the log, the place in it, the row of a batch. A row of a snapshot has at most the SCN of
     the snapshot: `scn` of a change is that of the change, not of its commit, and is not used.

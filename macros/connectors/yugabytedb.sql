@@ -14,7 +14,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Commit, then the place in the tablet's log, `term:index:key:write_id:time`. A key stays in its tablet. Snapshot rows
     have negative parts.
@@ -32,7 +31,6 @@
     )
 {%- endmacro %}
 
-
 {#-
     The logical connector with its plugin `yboutput`: PostgreSQL's positions, and cells that tell what did not change.
 -#}
@@ -41,7 +39,6 @@
     {%- do capabilities.update({'form': 'cells', 'left_out': 'unset', 'passes_keys_on': none}) -%}
     {{ return(capabilities) }}
 {%- endmacro %}
-
 
 {#-
     The logical connector with plain values. Those of replica identity CHANGE leave out what did not change as null, and

@@ -3,7 +3,6 @@
     which other change logs read, grows in the same way.
 -#}
 
-
 {#-
     The condition of the records that the change log of this model lacks, and the number of this append; all records
     outside of a run. `declared`: the arguments of `debezium_changes`.
@@ -28,7 +27,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     The condition of the records that this change log has rejected; empty if there are none. `make replay` types them
     again.
@@ -41,13 +39,11 @@
     {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
 {%- endmacro %}
 
-
 {#- The number of the last append of a change log after this run. -#}
 {% macro _last_append(bounds) -%}
     {%- set appends = bounds.has_new + (bounds.replay is defined) -%}
     {{ return(bounds.append - 1 + appends if appends else bounds.last_append) }}
 {%- endmacro %}
-
 
 {#- Refuse to rebuild a change log if bronze lacks records that it holds: they would be lost. -#}
 {% macro _check_all_records_are_there(source) -%}
@@ -68,7 +64,6 @@
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The increment of a table that grows by appending records, as its materialization needs it (`_look_up_bounds`).
@@ -127,7 +122,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last
     rebuild (`base`), and the append in which rejected records were `replayed` last. An error if the log is not what its
@@ -153,7 +147,6 @@
         base=_base(stored), columns=fromjson(stored.get('cdc.columns', '[]')), replayed=stored.get('cdc.replayed', ''),
     )) }}
 {%- endmacro %}
-
 
 {#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}

@@ -22,14 +22,12 @@
     {{ _typed_records(condition=new.condition, append=new.append, **declared) }}
 {%- endmacro %}
 
-
 {#-
     The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the
     number of the append, which is one more than that of the commit before.
 -#}
 {% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition,
     append=0) -%}
-
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {#- Up to the last step columns have their names in the events. #}
@@ -46,28 +44,53 @@
         {%- do c.update({'source': c.source + ['name']}) -%}
     {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
-
 {#-
     Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there
     are few. None is a CTE: Spark analyses those once more.
 -#}
 {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null'
     ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
-{%- set op = '_op' if has_two_halves else c.op -%}
-
-{%- set row %}
-        {%- if c.form != 'document' -%}
-        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
-        {%- for field in fields if field.read %}
-        {%- set cell = '.value' if c.form == 'cells' else '' -%}
-        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
-        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell
-            ~ ')' %}
-        {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
+{%- set of_table = {
+    'c': c, 'fields': fields, 'key': keys, 'columns': columns, 'row_keys': row_keys, 'of_row': of_row,
+    'has_two_halves': has_two_halves,
+} -%}
+{%- set opened = _opened_records(of_table, events, condition) -%}
+{%- set named = fields | selectattr('is_named') | list %}
+{%- if named %}
+{%- set opened %}
+    select *{% for field in named %},
+        {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
+    from ({{ opened }}) as opened
+{%- endset -%}
+{%- endif %}
+{%- set rows %}
+    select
+        *,
+        {%- for field in fields %}
+        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image
+            and not field.is_named else field.sql }} as {{ field.row }},
         {%- endfor %}
-        {%- endif -%}
+        {{ _omitted_columns(fields) }} as _omitted,
+        {{ _kind(c, table, keys, columns) }} as _kind,
+        {{ _position(c, topics, epochs) }} as _position,
+        try_cast({{ c.changed_at }} as bigint) as _changed_at
+    from ({{ opened }}) as opened
+{%- endset -%}
+{%- set judged %}
+    select *, {{ _reject_reason(c, fields, columns, keys, row_keys) }} as _reject_reason
+    from ({{ rows }}) as rows
 {%- endset -%}
 
+select
+    {{ _columns_of_log(of_table, renamed, append) }}
+from ({{ judged }}) as judged
+{%- endmacro %}
+
+{#- The parsed records with their operation, position and images. `of_table` is that of `_typed_records`. -#}
+{% macro _opened_records(of_table, events, condition) -%}
+    {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
+    {%- set row_keys, of_row, has_two_halves = of_table.row_keys, of_table.of_row, of_table.has_two_halves -%}
+    {%- set row = _row_image(c, fields, keys, has_two_halves) -%}
 {%- set opened %}
     select
         *,
@@ -103,36 +126,28 @@
     )) as _op, _half
 {%- endset -%}
 {%- endif %}
+{{ opened }}
+{%- endmacro %}
 
-{%- set named = fields | selectattr('is_named') | list %}
-{%- if named %}
-{%- set opened %}
-    select *{% for field in named %},
-        {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
-    from ({{ opened }}) as opened
-{%- endset -%}
-{%- endif %}
-
-{%- set rows %}
-    select
-        *,
-        {%- for field in fields %}
-        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image
-            and not field.is_named else field.sql }} as {{ field.row }},
+{#- The row image of an event, and the values of columns that are read more than once. -#}
+{% macro _row_image(c, fields, keys, has_two_halves) -%}
+    {%- set op = '_op' if has_two_halves else c.op -%}
+        {%- if c.form != 'document' -%}
+        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
+        {%- for field in fields if field.read %}
+        {%- set cell = '.value' if c.form == 'cells' else '' -%}
+        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
+        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell
+            ~ ')' %}
+        {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
         {%- endfor %}
-        {{ _omitted_columns(fields) }} as _omitted,
-        {{ _kind(c, table, keys, columns) }} as _kind,
-        {{ _position(c, topics, epochs) }} as _position,
-        try_cast({{ c.changed_at }} as bigint) as _changed_at
-    from ({{ opened }}) as opened
-{%- endset -%}
+        {%- endif -%}
+{%- endmacro %}
 
-{%- set judged %}
-    select *, {{ _reject_reason(c, fields, columns, keys, row_keys) }} as _reject_reason
-    from ({{ rows }}) as rows
-{%- endset -%}
-
-select
+{#- The columns of a change log. -#}
+{% macro _columns_of_log(of_table, renamed, append) -%}
+    {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
+    {%- set has_two_halves = of_table.has_two_halves -%}
     {%- for field in fields %}
     {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row
         ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
@@ -161,10 +176,7 @@ select
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key,
     if(_reject_reason is null, null, value) as _cdc_value
-from ({{ judged }}) as judged
-
 {%- endmacro %}
-
 
 {#-
     What there is to know of each column, in the order of the declaration: its name in the events and the one in the
@@ -197,12 +209,6 @@ from ({{ judged }}) as judged
     {{ return(found) }}
 {%- endmacro %}
 
-
-{% macro _literals(texts) -%}
-    {%- for text in texts -%} {{ literal(text) }}{{ ', ' if not loop.last }} {%- endfor -%}
-{%- endmacro %}
-
-
 {#- The condition under which an event leaves out the value of a column, or none; a key is always there. -#}
 {% macro _omitted_condition(c, field) -%}
     {%- if c.left_out == 'placeholder' -%}
@@ -221,7 +227,6 @@ from ({{ judged }}) as judged
         {{ return(none) }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always.

@@ -1,6 +1,5 @@
 {#- What a model declares: whether it can be, and by what a table was built. -#}
 
-
 {% macro _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {%- set problems = [] -%}
     {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute
@@ -57,7 +56,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Whether a model that reads a change log has its key: a delete has that one only. -#}
 {% macro _check_keys(keys, source) -%}
     {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
@@ -70,7 +68,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Keys and columns under the names that they have in the events. -#}
 {% macro _in_events(keys, columns, renamed) -%}
     {%- set named, in_key = {}, [] -%}
@@ -78,7 +75,6 @@
     {%- for name in keys -%} {%- do in_key.append(renamed.get(name, name)) -%} {%- endfor -%}
     {{ return([in_key, named]) }}
 {%- endmacro %}
-
 
 {#-
     By what a table was built. The number grows with changes of these macros that give other rows of the same events:
@@ -88,18 +84,15 @@
     {{ return(local_md5('7 ' ~ text)) }}
 {%- endmacro %}
 
-
 {#- What the arguments of `debezium_changes` declare, as text. -#}
 {% macro _declared_text(declared) -%}
     {{ return(tojson(dict(declared, events=none, engine=declaration_digest('')))) }}
 {%- endmacro %}
 
-
 {#- The name of the last rebuild of a change log, from its properties. -#}
 {% macro _base(stored) -%}
     {{ return(stored.get('cdc.base') or stored.get('cdc.declaration')) }}
 {%- endmacro %}
-
 
 {#-
     The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has
@@ -116,16 +109,16 @@
     {%- set text = stored.get('cdc.declared') or '{}' -%}
     {%- set before = fromjson(text).get('columns', {}) -%}
     {%- set added = declared.columns.keys() | reject('in', before) | list -%}
-    {%- set columns, renamed, named, values = {}, {}, [], [] -%}
-    {%- for name, type in declared.columns.items() if name in before -%} {%- do columns.update({name: type}) -%}
-        {%- endfor -%}
+    {%- set columns, renamed, named = {}, {}, [] -%}
+    {%- for name, type in declared.columns.items() if name in before -%}
+        {%- do columns.update({name: type}) -%}
+    {%- endfor -%}
     {%- for name, in_events in declared.renamed.items() if name in before -%}
         {%- do renamed.update({name: in_events}) -%}
     {%- endfor -%}
     {%- set has_other_rows = _declared_text(dict(declared, columns=columns, renamed=renamed)) != text -%}
     {%- for name in added if not has_other_rows -%}
         {%- do named.append(declared.renamed.get(name, name)) -%}
-        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
     {%- endfor -%}
     {%- if has_other_rows or added
         and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
@@ -137,11 +130,10 @@
         {{ return(added) }}
     {%- endif -%}
     {%- set typed = _typed_records(**dict(declared, condition=condition)) -%}
-    {%- set others = "_cdc_kind = 'rejected' or " ~ values | join(' or ') -%}
+    {%- set others = "_cdc_kind = 'rejected' or " ~ _have_something_in(added) -%}
     {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows
         else added) }}
 {%- endmacro %}
-
 
 {#-
     Whether a record that does not name a column has the same row with that column as without it. `named`: the columns
@@ -158,7 +150,6 @@
     {{ return(c.left_out not in ('unset', 'untouched') and not c.null_is_ambiguous) }}
 {%- endmacro %}
 
-
 {#-
     The condition that a record may have one of some members: its text has the name, or has letters escaped. No writer
     escapes ASCII letters and digits; some escape the letters of other languages.
@@ -173,6 +164,14 @@
     {{ marks | join(' or ') }}
 {%- endmacro %}
 
+{#- The condition that a change has a value, or an unavailable one, in one of some columns. -#}
+{% macro _have_something_in(names) -%}
+    {%- set found = [] -%}
+    {%- for name in names -%}
+        {%- do found.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
+    {%- endfor -%}
+    {{ return(found | join(' or ')) }}
+{%- endmacro %}
 
 {#-
     The columns that silver or a history has to get; none if merged changes have something in them, or if it has others,
@@ -182,18 +181,13 @@
     {%- set before = fromjson(stored.get('cdc.columns', '[]')) -%}
     {%- set added = columns | reject('in', before) | list -%}
     {%- if columns | select('in', before) | list != before -%} {{ return(none) }} {%- endif -%}
-    {%- set values = [] -%}
-    {%- for name in added -%}
-        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
-    {%- endfor -%}
     {%- if added and run_query(
-        'select 1 from ' ~ changes ~ ' where ' ~ merged ~ ' and (' ~ values | join(' or ') ~ ') limit 1'
+        'select 1 from ' ~ changes ~ ' where ' ~ merged ~ ' and (' ~ _have_something_in(added) ~ ') limit 1'
     ).rows -%}
         {{ return(none) }}
     {%- endif -%}
     {{ return(added) }}
 {%- endmacro %}
-
 
 {#-
     An event that is merged is read in no increment again: where it has something in a new column or topic, or connector
@@ -215,7 +209,6 @@
     {%- endif -%}
     {%- do log(told ~ ('; the table is rebuilt from all events' if is_new else ''), info=true) -%}
 {%- endmacro %}
-
 
 {#- dbt reads a line break in a text of its YAML as none, or as another. -#}
 {% macro _without_blanks(names) -%}

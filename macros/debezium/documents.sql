@@ -34,7 +34,6 @@
     ))) as _after, _before, _document_key, _document_end, _document_corrupt
 {%- endmacro %}
 
-
 {% macro _document_schema(keys, columns) -%}
     {%- set after = [] -%}
     {%- set before = [] -%}
@@ -49,12 +48,10 @@
     ) }}
 {%- endmacro %}
 
-
 {#- Whether a column is the document itself, and no field of it. -#}
 {% macro _is_whole_document(type) -%}
     {{ return(type == 'Bson(document)') }}
 {%- endmacro %}
-
 
 {#- The JSON value of a column: the whole document as it came, a field of it, or the key. -#}
 {% macro _document_value(name, type, is_whole, keys) -%}
@@ -72,7 +69,6 @@
         {{ _json_value("if(_op = 'd', _before." ~ quoted(name) ~ ', _after.' ~ quoted(name) ~ ')', type.json) }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     Whether an update that carries no document cannot be applied: it changes a part of a column that is no JSON.
@@ -95,7 +91,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
     The columns of a type of BSON, of which an update may change a part where they hold JSON; a log without a key has
     none.
@@ -108,13 +103,11 @@
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#- Whether the rows of a table are documents with a key, by the `meta` of its staging model. -#}
 {% macro is_of_documents(meta) -%}
     {%- set has_key = meta.get('keys') and meta.get('connector') -%}
     {{ return(debezium_connector(meta.connector).form == 'document' if has_key else false) }}
 {%- endmacro %}
-
 
 {#-
     The fields that an update sets or removes, and what it did, in the order in which it is applied: arrays are cut
@@ -135,13 +128,11 @@
     )
 {%- endmacro %}
 
-
 {#- The steps of a path of fields; most have one. -#}
 {% macro _steps(path) -%}
     case when contains({{ path }}, '.') then split({{ path }}, '\\.') when {{ path }} is not null
         then array({{ path }}) end
 {%- endmacro %}
-
 
 {#- What an update did to columns of JSON: to a part of one, and all of it to the document itself. -#}
 {% macro _patches_of_columns(keys, columns, renamed) -%}
@@ -163,7 +154,6 @@
         cast(array() as {{ patches_type() }})
     )
 {%- endmacro %}
-
 
 {#- The name that a column has in the table, of an expression that gives its name in the events. -#}
 {% macro _name_kept(name, columns, kept) -%}

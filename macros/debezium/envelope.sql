@@ -31,12 +31,10 @@
     ))) as _event, _end, _corrupt
 {%- endmacro %}
 
-
 {#- Whether a value may be Connect's wrapper around a row or an envelope: its first member is one of the wrapper's. -#}
 {% macro _begins_as_wrapped() -%}
     left(value, 40) rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:'
 {%- endmacro %}
-
 
 {#-
     Whether a value is nothing but what Connect puts around a row. Rows may have columns of these names, and begin with
@@ -46,11 +44,8 @@
     sort_array(json_object_keys(value)) in (array('payload'), array('payload', 'schema'))
 {%- endmacro %}
 
-
 {#- The schema that a value is parsed with: what the connector reads, and the row images with their declared types. -#}
 {% macro envelope_schema(c, keys, columns) -%}
-    {%- set source = [] -%}
-    {%- for field in c.source -%} {%- do source.append(quoted(field) ~ ': string') -%} {%- endfor -%}
     {%- set before = [] -%}
     {%- set after = [] -%}
     {%- for name, type in columns.items() -%}
@@ -66,7 +61,8 @@
             ~ '>>, _end int, _corrupt string') }}
     {%- endif -%}
     {%- set members = [
-        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string',
+        'op: string', 'ts_ms: string', 'source: struct<' ~ _quoted_list(c.source, '{}: string') ~ '>',
+        'status: string', 'ddl: string',
         'tableChanges: string',
         'historyRecord: string', 'aggregate_type: string',
     ] + c.fields -%}
@@ -85,7 +81,6 @@
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
 {%- endmacro %}
 
-
 {#- A column of an image, as `from_json` reads it. A key column of cells is text: it may be a cell or a plain value. -#}
 {% macro _column_schema(c, json, is_key) -%}
     {%- if c.form != 'cells' -%}
@@ -97,34 +92,34 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- The members of the value that hold an image, `before` or `after`. -#}
 {% macro _image_members(c, image) -%}
     {{ return([c[image]] if c[image] is string else c[image]) }}
 {%- endmacro %}
-
 
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
     {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
     {%- set members = [] -%}
-    {%- for member in _image_members(c, image) -%} {%- do members.append('_event.payload.' ~ quoted(member)) -%}
-        {%- endfor -%}
+    {%- for member in _image_members(c, image) -%}
+        {%- do members.append('_event.payload.' ~ quoted(member)) -%}
+    {%- endfor -%}
     {{ return(members[0] if members | length == 1 else 'coalesce(' ~ members | join(', ') ~ ')') }}
 {%- endmacro %}
-
 
 {#- A column of an image; of several members that hold images, of the first that has it. -#}
 {% macro _column_of_image(c, image, name) -%}
     {%- if c.form in ('flat', 'document') -%} {{ return(_image(c, image) ~ '.' ~ quoted(name)) }} {%- endif -%}
-    {%- set found = [] -%}
-    {%- for member in _image_members(c, image) -%}
-        {%- do found.append('_event.payload.' ~ quoted(member) ~ '.' ~ quoted(name)) -%}
-    {%- endfor -%}
-    {{ return(found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')') }}
+    {{ return(_of_members(c, image, '_event.payload.{}.' ~ quoted(name))) }}
 {%- endmacro %}
 
+{#- What the first member that holds an image gives. -#}
+{% macro _of_members(c, image, text) -%}
+    {%- set members = _image_members(c, image) -%}
+    {%- set found = _quoted_list(members, text) -%}
+    {{ return(found if members | length == 1 else 'coalesce(' ~ found ~ ')') }}
+{%- endmacro %}
 
 {#- The JSON value of a column of an image, `before` or `after`, or of the row that counts, `_row`. -#}
 {% macro _member(image, c, name, json, keys) -%}
@@ -136,18 +131,15 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- The text of a key column that may be a cell. -#}
 {% macro _text_of_cell(c, text) -%}
     {{ return("if(startswith(" ~ text ~ ", '{'), get_json_object(" ~ text ~ ", '$.value'), " ~ text
         ~ ")" if c.form == 'cells' else text) }}
 {%- endmacro %}
 
-
 {% macro _json_value(value, json) -%}
     {{ 'if(is_variant_null(' ~ value ~ '), null, ' ~ value ~ ')' if json == 'variant' else value }}
 {%- endmacro %}
-
 
 {#-
     The JSON value of a key column in the row as it was. Of an update `before` counts before the connector's own member,
@@ -162,7 +154,6 @@
         {{ before }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The JSON value of a column. A delete has key columns only, from the Kafka key where that names them, else from the
@@ -187,7 +178,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Whether both images have a key and these differ: as JSON text, because a variant has no equality. -#}
 {% macro _key_has_changed(c, fields, keys) -%}
     {%- for field in fields if field.name in keys -%}
@@ -197,7 +187,6 @@
             ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}
-
 
 {#-
     Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. Where a
@@ -218,16 +207,13 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {% macro _names_payload(keys) -%}
     {{ return('payload' in keys | map('lower') | list) }}
 {%- endmacro %}
 
-
 {% macro _is_plain_key(json) -%}
     {{ return(json in ('smallint', 'int', 'bigint', 'string', 'boolean')) }}
 {%- endmacro %}
-
 
 {% macro _key_value(c, name, type, keys) -%}
     {%- set parts = [] -%}
@@ -239,7 +225,6 @@
     {%- set value = 'coalesce(' ~ parts | join(', ') ~ ')' -%}
     {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) else value }}
 {%- endmacro %}
-
 
 {#-
     A Kafka key that is one value: of JSON, with or without a schema block, or a text. `Struct{id=1}` is Connect's text

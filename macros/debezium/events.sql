@@ -46,7 +46,6 @@ from told
 
 {%- endmacro %}
 
-
 {#- Why a record that names no table cannot be used, or NULL; one that names a table is judged by its staging model. -#}
 {% macro _error(c) -%}
     case
@@ -62,18 +61,15 @@ from told
     end
 {%- endmacro %}
 
-
 {#- The condition that a record of an events model names a table. -#}
 {% macro _is_of_table(table) -%}
     source_table = {{ _table_name(table) }}
 {%- endmacro %}
 
-
 {#- The name of a table as it stands in `source_table`. -#}
 {% macro _table_name(table) -%}
     to_json(array({{ _literals(table) }}))
 {%- endmacro %}
-
 
 {#-
     The records that an events model has not read yet, and what its materialization has to know, as in

@@ -33,12 +33,10 @@
     }) }}
 {%- endmacro %}
 
-
 {#- Model → its bounds, of this run. The graph may be that of another one, where a manifest is used again. -#}
 {% macro bounds_of_run() -%}
     {{ return(graph.setdefault('debezium_bounds ' ~ invocation_id, {})) }}
 {%- endmacro %}
-
 
 {#-
     - keys, columns: what the model declares,
@@ -88,12 +86,7 @@
     {%- set stored = _table_properties(existing) if existing else {} -%}
     {%- set snapshot = stored['current-snapshot-id'] if existing and not keys else none -%}
     {%- set merged = merged_by_silver(existing, stored) if existing else {} -%}
-    {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
-        ) }}
-    {%- endif -%}
+    {%- do _check_same_key(keys, stored) if existing -%}
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- set state = state_of_log(changes, source) -%}
@@ -106,8 +99,8 @@
         {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none,
-        {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%}
+    {%- if is_new -%}
+        {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_whole': true} -%}
     {%- endif -%}
     {#- A log that is behind was rolled back, and no snapshot says so any more: it is read again from its beginning. #}
     {%- set above = merged.up_to if merged.up_to <= state.append else 0 -%}
@@ -128,29 +121,18 @@
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'known_truncated_at': stored.get('cdc.truncated-at', ''),
         'described': stored.get('cdc.described', ''),
-        'is_truncated': false,
-        'has_partial': false,
         'is_of_documents': source.is_of_documents,
         'patched': [],
         'passes_keys_on': source.passes_keys_on,
         'tells_moves': source.tells_moves,
         'is_moved': source.tells_moves and merged.is_moved,
         'is_log': source.is_log,
-        'lowest': none,
-        'places': [],
-        'batches': [],
-        'has_snapshot': false,
-        'is_of_topic': false,
-        'is_in_order': true,
-        'has_key_in_places': false,
         'merged_position': merged.second,
         'is_whole': merged.is_whole,
-        'is_narrow': false,
         'counted': merged.counted if above else '0:0',
         'newest_batch': merged.batch,
         'replaced': _counted_by_replaced(landed_batches(source.bronze).id) if is_new else {},
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
-        'resets': '{}',
         'snapshot': snapshot,
         'batch': '_cdc_batch' if keys else '_cdc_append',
     } -%}
@@ -159,43 +141,19 @@
     {{ return(bounds) }}
 {%- endmacro %}
 
+{% macro _check_same_key(keys, stored) -%}
+    {%- if stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
+            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
 
 {#- Note in `bounds` what the new changes are. -#}
 {% macro _ask_new_changes(bounds) -%}
     {%- set new = new_changes(bounds) -%}
-    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))",
-        "filter (where _cdc_kind = 'truncate')" -%}
-    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(),
-        "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
-    {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
-    {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
-    {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
-    {%- set asked = {
-        'changes': 'count_if(' ~ is_change ~ ')',
-        'rejected': 'count_if(' ~ is_reject ~ ')',
-        'replaced_changes': 'count_if(' ~ is_change ~ is_replaced ~ ')',
-        'replaced_rejects': 'count_if(' ~ is_reject ~ is_replaced ~ ')',
-        'replayed': 'count_if((' ~ is_change ~ ' or ' ~ is_reject ~ ') and _cdc_batch <= ' ~ bounds.newest_batch ~ ')',
-        'newest_batch': 'max(_cdc_batch)',
-        'partial': 'count(_cdc_omitted)',
-        'moved': "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
-        'lowest': 'min(' ~ log_position() ~ ') ' ~ is_place,
-        'highest': 'max(' ~ log_position() ~ ") filter (where _cdc_kind = 'change')",
-        'truncated_at': 'max(_cdc_position) ' ~ is_truncate,
-        'truncate': 'max_by(_cdc_event_id, _cdc_position) ' ~ is_truncate,
-        'truncate_changed_at': 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ is_truncate ~ ' as string)',
-        'truncate_batch': 'max_by(_cdc_batch, _cdc_position) ' ~ is_truncate,
-        'places': few.replace('{}', '_cdc_place_hash'),
-        'batches': few.replace('{}', '_cdc_batch'),
-        'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
-        'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
-        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log
-            and bounds.get('keys') else '0',
-    } -%}
-    {%- set aggregates = [] -%}
-    {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}
-    {%- set found = run_query('select ' ~ aggregates | join(', ') ~ ' from ' ~ new
-        ~ " as new where _cdc_kind <> 'other_table'").rows[0] -%}
+    {%- set found = run_query(_question_of_changes(bounds, new)).rows[0] -%}
     {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
     {%- do bounds.update({
         'has_new': bounds.is_new or found.changes + found.rejected > 0,
@@ -242,6 +200,41 @@
         found.highest or ''] | max(case_sensitive=true)}) -%}
 {%- endmacro %}
 
+{#- The query that asks what new changes are. -#}
+{% macro _question_of_changes(bounds, new) -%}
+    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))",
+        "filter (where _cdc_kind = 'truncate')" -%}
+    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(),
+        "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
+    {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
+    {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
+    {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
+    {%- set asked = {
+        'changes': 'count_if(' ~ is_change ~ ')',
+        'rejected': 'count_if(' ~ is_reject ~ ')',
+        'replaced_changes': 'count_if(' ~ is_change ~ is_replaced ~ ')',
+        'replaced_rejects': 'count_if(' ~ is_reject ~ is_replaced ~ ')',
+        'replayed': 'count_if((' ~ is_change ~ ' or ' ~ is_reject ~ ') and _cdc_batch <= ' ~ bounds.newest_batch ~ ')',
+        'newest_batch': 'max(_cdc_batch)',
+        'partial': 'count(_cdc_omitted)',
+        'moved': "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
+        'lowest': 'min(' ~ log_position() ~ ') ' ~ is_place,
+        'highest': 'max(' ~ log_position() ~ ") filter (where _cdc_kind = 'change')",
+        'truncated_at': 'max(_cdc_position) ' ~ is_truncate,
+        'truncate': 'max_by(_cdc_event_id, _cdc_position) ' ~ is_truncate,
+        'truncate_changed_at': 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ is_truncate ~ ' as string)',
+        'truncate_batch': 'max_by(_cdc_batch, _cdc_position) ' ~ is_truncate,
+        'places': few.replace('{}', '_cdc_place_hash'),
+        'batches': few.replace('{}', '_cdc_batch'),
+        'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
+        'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
+        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log
+            and bounds.get('keys') else '0',
+    } -%}
+    {%- set aggregates = [] -%}
+    {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}
+    {{ return('select ' ~ aggregates | join(', ') ~ ' from ' ~ new ~ " as new where _cdc_kind <> 'other_table'") }}
+{%- endmacro %}
 
 {#-
     How many records of each batch, kind, operation and reason a change log holds. The old half of a change of key is no
@@ -259,7 +252,6 @@ from {{ changes }}
 where _cdc_kind <> 'other_table' and not {{ _is_old_half() }} and {{ condition }}
 group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
-
 
 {#- Whether a row of a change log is the old half of a change of key. -#}
 {% macro _is_old_half() -%}

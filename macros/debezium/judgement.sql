@@ -33,7 +33,6 @@
     end
 {%- endmacro %}
 
-
 {#-
     Records among flattened rows that are none. Rows may have any columns, so such a record is recognised only by its
     members, all of them, and not where one of them is a column of the table; `id` may be.
@@ -44,7 +43,6 @@
             then '{{ marker.kind }}'
     {%- endfor -%}
 {%- endmacro %}
-
 
 {#-
     The member that tells of a record which is no row → the members that it has, those that it may have, and what it is
@@ -75,13 +73,11 @@
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#- Whether a value has these members, and at most those of `further` besides. -#}
 {% macro _has_members(members, further) -%}
     size(array_except(array({{ _literals(members) }}), {{ _members() }})) = 0
         and {{ _has_no_members_but(members + further) }}
 {%- endmacro %}
-
 
 {#-
     Whether a value has only these members. Not by a pattern: Java's patterns overflow the stack on a text of some
@@ -91,24 +87,20 @@
     size(array_except({{ _members() }}, array({{ _literals(members) }}))) = 0
 {%- endmacro %}
 
-
 {#- The members of a heartbeat. Vitess adds its position (`vgtid`), which grows with the number of shards. -#}
 {% macro _members_of_a_heartbeat() -%}
     {{ return(['ts_ms', 'ts_us', 'ts_ns', 'vgtid']) }}
 {%- endmacro %}
-
 
 {#- The names of a value's members, also of those that are null. -#}
 {% macro _members() -%}
     json_object_keys(if({{ _is_wrapper() }}, get_json_object(value, '$.payload'), value))
 {%- endmacro %}
 
-
 {#- An event of another connector does not name this one's tables: it is rejected, not taken for another table's. -#}
 {% macro _is_of_other_connector(c) -%}
     _event.payload.source.connector in ({{ _literals(c.not_from) }})
 {%- endmacro %}
-
 
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
 {% macro _reject_reason(c, fields, columns, keys, row_keys) -%}
@@ -165,11 +157,9 @@
     end
 {%- endmacro %}
 
-
 {% macro _if_no_key(fields) -%}
     if({{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null, 'no_key', null)
 {%- endmacro %}
-
 
 {#- For each column that may be a collection, the condition that an event has one for it. In a key they are whole. -#}
 {% macro _collections(fields) -%}
@@ -183,7 +173,6 @@
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
-
 
 {#-
     The names of the columns whose values are not exact, each NULL for a record whose value is: it has no typed value,

@@ -56,7 +56,6 @@ from (
 ) as times
 {%- endmacro %}
 
-
 {#-
     The newest change of each table by the time of its commit; of those of one time the last record of the first batch
     that has one.
@@ -83,7 +82,6 @@ from (
     {%- endfor %}
 {%- endmacro %}
 
-
 {#-
     The commits of each table, with the append of its change log that it had merged then. Commits of other tools have
     none.
@@ -103,7 +101,6 @@ from (
     from {{ models[1] }}.snapshots
     {%- endfor %}
 {%- endmacro %}
-
 
 {% macro _seconds_between(first, last) -%}
     cast((unix_millis({{ last }}) - unix_millis({{ first }})) / 1000 as decimal(18, 3))

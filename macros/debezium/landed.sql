@@ -32,7 +32,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- The systems whose bronze tables the selected models read, themselves or through others. -#}
 {% macro _systems_read() -%}
     {%- set reached, systems = [], [] -%}

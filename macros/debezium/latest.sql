@@ -14,9 +14,6 @@
 {% macro debezium_latest(changes, keys, columns) -%}
 
     {%- set others = columns | reject('in', keys) | list -%}
-    {%- set kept = ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at',
-        '_cdc_batch', '_cdc_event_id'] -%}
-
     {%- set new = debezium_new_changes(changes, keys, columns) %}
 
 select
@@ -28,14 +25,9 @@ select
     {%- endif %}
     {%- endfor %}
     {%- set shown = '_cdc_shown' if new.is_moved else '_cdc_state' %}
-    {{ shown }}._cdc_op as _cdc_op,
-    {{ shown }}._cdc_op = 'd' as _cdc_is_deleted,
-    {{ shown }}._cdc_position as _cdc_position,
-    {{ shown }}._cdc_is_snapshot as _cdc_is_snapshot,
-    {{ shown }}._cdc_transaction_id as _cdc_transaction_id,
-    {{ shown }}._cdc_changed_at as _cdc_changed_at,
-    {{ shown }}._cdc_batch as _cdc_batch,
-    {{ shown }}._cdc_event_id as _cdc_event_id,
+    {%- for name in metadata_columns() %}
+    {{ _of_shown_write(name, shown) }} as {{ name }},
+    {%- endfor %}
     _cdc_state._cdc_held as _cdc_held
     {%- if new.patched %},
     {%- set patches = [] -%}
@@ -69,8 +61,28 @@ from (
         {{ _shown_write(_moves_write('_cdc_state'), '_cdc_out', '_cdc_events') }} as _cdc_shown
     from (
     {%- endif %}
+    {{ _folded_changes(new, keys, others) }}
+    {%- if new.is_moved %}
+    ) as moves
+    {%- endif %}
+    {%- if new.patched %}
+    ) as unpatched
+    {%- endif %}
+) as states
+
+{%- endmacro %}
+
+{#- The changes of each key folded: the state of its columns, and what decides patches and moves. -#}
+{% macro _folded_changes(new, keys, others) -%}
+    {%- set kept = metadata_columns() | reject('equalto', '_cdc_is_deleted') | list -%}
+    {%- set is_full = [] -%}
+    {%- do is_full.append('_cdc_omitted is null') if new.has_partial -%}
+    {%- do is_full.append("not endswith(_cdc_move, ' out')") if new.is_moved -%}
+    {%- set further = ['_cdc_omitted'] -%}
+    {%- do further.append('_cdc_patches') if new.patched -%}
+    {%- do further.append('_cdc_move') if new.is_moved %}
     select
-        {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+        {{ _quoted_list(keys) }},
         {%- if new.has_partial %}
         if(size(_cdc_partial) = 0, {{ _state('_cdc_full', others, kept) }},
             {{ _fold_partial_events(others, kept, new.is_moved) }}) as _cdc_state
@@ -86,9 +98,7 @@ from (
         {%- endif %}
     from (
         select
-            {% for name in keys %}{{ quoted(name) }}, {% endfor %}
-            {%- set is_full = (['_cdc_omitted is null'] if new.has_partial
-                else []) + (["not endswith(_cdc_move, ' out')"] if new.is_moved else []) %}
+            {{ _quoted_list(keys) }},
             max_by(_cdc_event, _cdc_position) {{- ' filter (where ' ~ is_full | join(' and ') ~ ')' if is_full }}
                 as _cdc_full
             {%- if new.has_partial %},
@@ -100,31 +110,18 @@ from (
             {%- endif %}
         from (
             select
-                {% for name in keys %}{{ quoted(name) }}, {% endfor %}
+                {{ _quoted_list(keys) }},
                 _cdc_position,
                 _cdc_omitted,
                 {%- if new.is_moved %}
                 _cdc_move,
                 _cdc_is_moved,
                 {%- endif %}
-                struct({{ _quoted_list(others + kept + ['_cdc_omitted'] + (['_cdc_patches'] if new.patched
-                    else []) + (['_cdc_move'] if new.is_moved else [])) }}) as _cdc_event
+                struct({{ _quoted_list(others + kept + further) }}) as _cdc_event
             from {{ new.relation }}
             {%- if new.is_moved %}
             {#- Of keys that rows came to or left all changes are collected. #}
-            left join (
-                select {{ _quoted_list(keys) }}, true as _cdc_is_moved
-                from {{ new.relation }}
-                where _cdc_kind = 'change' and contains(_cdc_move, ' ') and {{ new.condition }}
-                {%- if new.stored %}
-                union
-                select {{ _quoted_list(keys) }}, true
-                from {{ new.stored }}
-                where _cdc_moves is not null
-                {%- else %}
-                group by {{ _quoted_list(keys) }}
-                {%- endif %}
-            ) as moved using ({{ _quoted_list(keys) }})
+            left join ({{ _moved_keys(new, keys) }}) as moved using ({{ _quoted_list(keys) }})
             {%- endif %}
             where
                 _cdc_kind = 'change'
@@ -132,26 +129,26 @@ from (
         ) as events
         group by {{ _quoted_list(keys) }}
     ) as folded
-    {%- if new.is_moved %}
-    ) as moves
-    {%- endif %}
-    {%- if new.patched %}
-    ) as unpatched
-    {%- endif %}
-) as states
-
 {%- endmacro %}
 
+{#- The keys that rows came to or left. -#}
+{% macro _moved_keys(new, keys) -%}
+    select {{ _quoted_list(keys) }}, true as _cdc_is_moved
+    from {{ new.relation }}
+    where _cdc_kind = 'change' and contains(_cdc_move, ' ') and {{ new.condition }}
+    {%- if new.stored %}
+    union
+    select {{ _quoted_list(keys) }}, true
+    from {{ new.stored }}
+    where _cdc_moves is not null
+    {%- else %}
+    group by {{ _quoted_list(keys) }}
+    {%- endif %}
+{%- endmacro %}
 
 {% macro _patches_column(name, columns) -%}
     {{ return('_cdc_patches_' ~ columns.index(name)) }}
 {%- endmacro %}
-
-
-{% macro _quoted_list(names) -%}
-    {%- for name in names -%} {{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
-{%- endmacro %}
-
 
 {#- An event as the state of its key; a missing event as the state that nothing has decided. -#}
 {% macro _state(event, others, kept) -%}
@@ -163,7 +160,6 @@ from (
         '_cdc_held', cast(null as map<string, string>)
     )
 {%- endmacro %}
-
 
 {#-
     The newest full event with the partial events after it laid over, column by column. A row that came from another key

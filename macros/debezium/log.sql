@@ -7,9 +7,7 @@
 {% macro debezium_log(changes, columns) -%}
 {%- set new = debezium_new_changes(changes, [], columns) -%}
 select
-    {%- for name in columns %}
-    {{ quoted(name) }},
-    {%- endfor %}
+    {{ _quoted_list(columns, '{},', ' ') }}
     {%- for name in metadata_columns() %}
     {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }},
     {%- endfor %}

@@ -12,8 +12,7 @@
     {%- set has_moves = 'coalesce(stored._cdc_moves, incoming._cdc_moves) is not null' -%}
 merge into {{ target }} as stored
 using {{ source }} as incoming
-on {% for key in keys %}stored.{{ quoted(key) }} <=> incoming.{{ quoted(key) }}{{ ' and '
-    if not loop.last }}{% endfor %}
+on {{ _quoted_list(keys, 'stored.{} <=> incoming.{}', ' and ') }}
 {%- if is_narrow %}
 when matched and incoming._cdc_position > stored._cdc_position then update set *
 {%- else %}
@@ -57,18 +56,15 @@ when matched and (
 when not matched then insert *
 {%- endmacro %}
 
-
 {% macro _write_position(row, column, is_moved=false) -%}
     coalesce({{ row }}._cdc_held[{{ literal(column) }}], {{ _row_position(row, is_moved) }})
 {%- endmacro %}
-
 
 {#- The position of the event that the columns of a row are of. -#}
 {% macro _row_position(row, is_moved) -%}
     {{ 'coalesce(' ~ row ~ '._cdc_moves.`row`._cdc_position, ' ~ row ~ '._cdc_position)' if is_moved else row
         ~ '._cdc_position' }}
 {%- endmacro %}
-
 
 {#- What both rows know of the changes under their key, in order. -#}
 {% macro _merged_moves() -%}
@@ -78,7 +74,6 @@ when not matched then insert *
     {%- endfor -%}
     array_sort(array_union({{ of_rows | join(', ') }}))
 {%- endmacro %}
-
 
 {#- The newer write of both rows; `which` is a member of `_cdc_moves`. -#}
 {% macro _newer_of(which) -%}
@@ -90,16 +85,13 @@ when not matched then insert *
     greatest({{ of_rows | join(', ') }})
 {%- endmacro %}
 
-
 {% macro _merged_write() -%}
     {{ _shown_write(_newer_of('row'), _newer_of('out'), _merged_moves()) }}
 {%- endmacro %}
 
-
 {% macro _of_shown_write(name, write) -%}
     {{ write ~ "._cdc_op = 'd'" if name == '_cdc_is_deleted' else write ~ '.' ~ name }}
 {%- endmacro %}
-
 
 {#-
     A column of JSON as both rows have it. The write of the whole is the first patch, where a row keeps any of the
@@ -114,7 +106,6 @@ when not matched then insert *
     {%- endfor -%}
     {{ pruned_patches('concat(' ~ of_rows | join(', ') ~ ')') }}
 {%- endmacro %}
-
 
 {#- The columns of the merged row whose write is older than the row, each with the position of that write. -#}
 {% macro _merged_held(is_moved=false) -%}

@@ -1,6 +1,5 @@
 {#- The properties of a table, and what it has merged. -#}
 
-
 {#-
     What a table has merged, from the property of its last commit, `<up_to> <second> <counted> <batch> <flags>`:
 
@@ -41,7 +40,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     What a change log has read (`up_to`, a batch), the number of its last `append`, and the greatest number ever given
     (`greatest`): after a rollback or a rebuild no number is given again, or readers would take new rows for merged
@@ -56,12 +54,10 @@
         'greatest': [append, (merged.further or 0) | int] | max(case_sensitive=true)}) }}
 {%- endmacro %}
 
-
 {#- What silver has merged. Without a mark it reads the change log again from its beginning. -#}
 {% macro merged_by_silver(relation, properties) -%}
     {{ return(merged_up_to(relation, '0, max(' ~ log_position() ~ ')', properties)) }}
 {%- endmacro %}
-
 
 {#- The property of the nearest snapshot before `head` that has it; `snapshots` are rows of id, parent and property. -#}
 {% macro _told_before(head, snapshots) -%}
@@ -77,18 +73,15 @@
     {{ return(at.told) }}
 {%- endmacro %}
 
-
 {#- One name per model: the session that carries it to the commit is shared by threads. -#}
 {% macro batch_property(relation) -%}
     {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ relation.identifier) }}
 {%- endmacro %}
 
-
 {#- The snapshot of a table as it is now. -#}
 {% macro current_snapshot(relation) -%}
     {{ return(run_query("select snapshot_id from " ~ relation ~ ".refs where name = 'main'").rows[0][0]) }}
 {%- endmacro %}
-
 
 {% macro _table_properties(relation) -%}
     {%- set properties = {} -%}

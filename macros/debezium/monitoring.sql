@@ -29,7 +29,6 @@ from (
 group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
-
 {#- Records of topics that are no table's, and lines that are no records: counted without a table. -#}
 {% macro _count_other_records(events, bounds) -%}
     select
@@ -86,12 +85,10 @@ group by batch, source_table, kind, op, reject_reason
     {%- endfor %}
 {%- endmacro %}
 
-
 {#- A member of a value, with a schema block or without. -#}
 {% macro _event_member(name) -%}
     coalesce(event.payload.{{ name }}, event.{{ name }})
 {%- endmacro %}
-
 
 {#-
     The condition that a record of an events model is none of a staging model: neither of its table nor of topics that
@@ -105,12 +102,6 @@ group by batch, source_table, kind, op, reject_reason
     ({{ unnamed }} or {{ 'source_table not in (' ~ names | join(', ') ~ ')' if names else 'source_table is not null' }})
 {%- endmacro %}
 
-
-{% macro _literal_or_null(text) -%}
-    {{ 'null' if text is none else literal(text) }}
-{%- endmacro %}
-
-
 {#- The bounds of this run of a monitoring model, noted for its materialization; outside of a run everything. -#}
 {% macro _start_counting(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
@@ -122,18 +113,15 @@ group by batch, source_table, kind, op, reject_reason
     {{ return(bounds) }}
 {%- endmacro %}
 
-
 {#- The batches that are not counted for a table, or for records that are no table's, as a condition. -#}
 {% macro _uncounted(bounds, table, batch) -%}
     {%- set is_known = not bounds.is_behind if table is none else table in bounds.known -%}
     {{ _batches(batch, bounds.above if is_known else 0, bounds.up_to) }}
 {%- endmacro %}
 
-
 {% macro _batches(batch, above, up_to) -%}
     {{ batch }} > {{ above }} {{- ' and ' ~ batch ~ ' <= ' ~ up_to if up_to }}
 {%- endmacro %}
-
 
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
@@ -203,7 +191,6 @@ group by batch, source_table, kind, op, reject_reason
     }) -%}
     {{ return(bounds) }}
 {%- endmacro %}
-
 
 {#-
     Records that cannot be used, with the reason, where they came from and what they hold: a view of the change logs and

@@ -18,13 +18,11 @@
     struct<events: array<string>, `row`: {{ _moves_write_type() }}, `out`: {{ _moves_write_type() }}>
 {%- endmacro %}
 
-
 {% macro _moves_write_type() -%}
     struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string,
         _cdc_changed_at: timestamp,
         _cdc_batch: bigint, _cdc_event_id: string>
 {%- endmacro %}
-
 
 {#-
     The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium
@@ -45,13 +43,11 @@
     )
 {%- endmacro %}
 
-
 {#- Whether rows of a table may pass keys on, by the `meta` of its staging model. -#}
 {% macro _passes_keys_on(meta) -%}
     {{ return(meta.get('connector') and meta.get('keys')
         and debezium_connector(meta.connector).passes_keys_on is not none) }}
 {%- endmacro %}
-
 
 {#- Whether silver tables of a staging relation have `_cdc_moves`. -#}
 {% macro _keeps_moves(changes) -%}
@@ -60,7 +56,6 @@
     {%- endfor -%}
     {{ return(false) }}
 {%- endmacro %}
-
 
 {#-
     The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction
@@ -74,7 +69,6 @@
     concat_ws(' ', {{ place }}, coalesce(nullif(split_part({{ move }}, ' ', 1), ''), {{ place }}), {{ did }})
 {%- endmacro %}
 
-
 {#- The metadata of a write, the position first, so that the greater of two is the newer. -#}
 {% macro _moves_write(row) -%}
     named_struct(
@@ -85,12 +79,10 @@
     )
 {%- endmacro %}
 
-
 {#- What a row shows: the newest write, or the `out` after it where that left nothing under the key. -#}
 {% macro _shown_write(row, out, events) -%}
     if({{ out }}._cdc_position > {{ row }}._cdc_position and {{ _rows_under_key(events) }} = 0, {{ out }}, {{ row }})
 {%- endmacro %}
-
 
 {#-
     How many rows are under a key after these events. A transaction begins with one or none; what it takes first was
@@ -116,7 +108,6 @@
     )
 {%- endmacro %}
 
-
 {#- `_cdc_moves` of a row; NULL where a later transaction that moved nothing decides alone. -#}
 {% macro _moves_of_row(events, row, out) -%}
     {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
@@ -128,7 +119,6 @@
     {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {{ let(found, 'kept', 'if(' ~ has_moves ~ ', ' ~ _moves('kept', row, out) ~ ', null)') }}
 {%- endmacro %}
-
 
 {% macro _moves(events, row, out) -%}
     named_struct('events', {{ events }}, 'row', {{ row }}, 'out', {{ out }})

@@ -1,17 +1,14 @@
 {#- Changes of a part of a column of JSON: how they are kept, sorted out and applied. -#}
 
-
 {#- The type of `_cdc_patches`: docs/dbt/columns.md. -#}
 {% macro patches_type() -%}
     array<struct<position: string, name: string, at: int, path: array<string>, size: int, value: string>>
 {%- endmacro %}
 
-
 {% macro _patch(position, column, at, path, size, value) -%}
     struct({{ position }} as position, {{ column }} as name, {{ at }} as at, {{ path }} as path, {{ size }} as size,
         {{ value }} as value)
 {%- endmacro %}
-
 
 {#- A column of JSON as a row has it: first the write of the whole, then what was done to it. -#}
 {% macro written_patches(row, name, patches) -%}
@@ -20,15 +17,14 @@
     concat(array({{ written }}){% if patches %}, filter({{ patches }}, p -> p.name = {{ literal(name) }}){% endif %})
 {%- endmacro %}
 
-
 {#- The patches of several columns that are more than the write of the whole; NULL where there are none. -#}
 {% macro patches_of_row(patches) -%}
     {%- set kept = [] -%}
-    {%- for of_column in patches -%} {%- do kept.append(let(of_column, 'ps', 'if(size(ps) > 1, ps, array())')) -%}
-        {%- endfor -%}
+    {%- for of_column in patches -%}
+        {%- do kept.append(let(of_column, 'ps', 'if(size(ps) > 1, ps, array())')) -%}
+    {%- endfor -%}
     {{ let('concat(' ~ kept | join(', ') ~ ')', 'ps', 'if(size(ps) > 0, ps, null)') }}
 {%- endmacro %}
-
 
 {#-
     Patches without those that a later one of the same or a larger part undoes, in their order. What is left is the same
@@ -51,7 +47,6 @@
         known -> known.kept
     )
 {%- endmacro %}
-
 
 {#-
     The value of a column of JSON: its patches in their order, of which the first is the write of the whole. Where a
@@ -84,7 +79,6 @@
     {{ let(patches, 'ps', 'if(' ~ is_of_fields ~ ', ' ~ of_fields ~ ', ' ~ of_parts ~ ')') }}
 {%- endmacro %}
 
-
 {#- The members of an object with the one that a patch sets, or without the one that it removes. -#}
 {% macro _with_field(members, patch) -%}
     {%- set name, text = patch ~ '.path[0]', patch ~ '.value' -%}
@@ -97,7 +91,6 @@
             array(struct({{ name }} as name, {{ text }} as text)))
     )
 {%- endmacro %}
-
 
 {% macro _along_path(document, path) -%}
     {%- set rest = "array_join(d.rest, '.')" -%}
@@ -120,7 +113,6 @@
         {{ let(_json_members('element_at(d.texts, -1)'), 'ms', let(name, 'k', step)) }})
     )
 {%- endmacro %}
-
 
 {% macro _written_back(found, patch) -%}
     {%- set found_value = 'element_at(' ~ found ~ '.texts, -1)' -%}
@@ -152,7 +144,6 @@
     )
 {%- endmacro %}
 
-
 {#-
     The members of a JSON object as structs of `name` and JSON `text`, in their order; none of a value that is no
     object.
@@ -160,7 +151,6 @@
 {% macro _json_members(json) -%}
     coalesce({{ _parsed_members(json) }}, if(startswith({{ json }}, '{'), {{ _not_to_be_changed_in_part() }}, array()))
 {%- endmacro %}
-
 
 {#- The same, or NULL. -#}
 {% macro _parsed_members(json) -%}
@@ -171,14 +161,12 @@
     )
 {%- endmacro %}
 
-
 {#- Spark does not read such an object as a variant, and its members would be lost. -#}
 {% macro _not_to_be_changed_in_part() -%}
     {%- set problem = 'debezium_latest: a document with an object that names a member twice was changed in part. '
         ~ 'Set capture.mode to change_streams_update_full, or take the column that holds it out of the models.' -%}
     raise_error({{ literal(problem) }})
 {%- endmacro %}
-
 
 {#- The elements of a JSON array as JSON texts. -#}
 {% macro _json_elements(json) -%}
@@ -189,7 +177,6 @@
     ), if(startswith({{ json }}, '['), {{ _not_to_be_changed_in_part() }}, array()))
 {%- endmacro %}
 
-
 {#-
     The JSON text of a value that was read as text, which keeps 2.0 apart from 2, and as variant, which tells texts from
     others.
@@ -197,7 +184,6 @@
 {% macro _json_of(text, variant) -%}
     if(schema_of_variant({{ variant }}) = 'STRING', {{ _json_text(text) }}, coalesce({{ text }}, 'null'))
 {%- endmacro %}
-
 
 {#- A text as JSON. Spark's own writer costs much for a short one. -#}
 {% macro _json_text(text) -%}
@@ -207,7 +193,6 @@
         '"' || {{ text }} || '"'
     )
 {%- endmacro %}
-
 
 {% macro _whole_texts() -%}
     map('maxStringLen', '2147483647')

@@ -1,6 +1,5 @@
 {#- The place of a change in the source's order. -#}
 
-
 {#- The place of a record in the source's order; the log, then what tells apart the records of one place. -#}
 {% macro _position(c, topics, epochs) -%}
     concat(
@@ -17,7 +16,6 @@
         {%- endif %}
     )
 {%- endmacro %}
-
 
 {#-
     The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0.
@@ -38,7 +36,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
     The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like
     changes.
@@ -47,8 +44,24 @@
     ('true', 'first', 'first_in_data_collection', 'last_in_data_collection', 'last')
 {%- endmacro %}
 
-
 {#- The place of a change in the source's log: its position without what tells apart the records of one place. -#}
 {% macro log_position() -%}
     {{ return("substring_index(_cdc_position, '.', 2)") }}
+{%- endmacro %}
+
+{#- The place in the log; of a change that has none its place in the topic. -#}
+{% macro _log_or_topic_place() -%}
+    {{ return('if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')') }}
+{%- endmacro %}
+
+{% macro _epoch_of_position() -%}
+    {{ return("substring_index(_cdc_position, '.', 1)") }}
+{%- endmacro %}
+
+{#-
+    Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a
+    clock each.
+-#}
+{% macro _has_no_log_place(relation='') -%}
+    endswith(substring_index({{ relation }}_cdc_position, '.', 2), '.')
 {%- endmacro %}

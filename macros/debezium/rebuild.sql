@@ -1,6 +1,5 @@
 {#- A table is rebuilt only if nothing is lost by it. -#}
 
-
 {#-
     A rebuild would lose changes whose records were deleted since: then it fails. Each of its rows names the event that
     decided it, which has to be there. Of what only older events told (values that later ones left out) there is the
@@ -39,7 +38,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
     Of the table that a rebuild replaces: its properties (`stored`), and how many changes and rejected records it had
     read (`counted`), up to which batch; of another bronze, whose batches have other numbers, all count.
@@ -54,7 +52,6 @@
     {{ return({'stored': stored, 'counted': counted,
         'batch': batch | int if is_same_bronze else 9223372036854775807}) }}
 {%- endmacro %}
-
 
 {% macro _refuse_to_build(reason, bronze) -%}
     {{ exceptions.raise_compiler_error(

@@ -1,6 +1,5 @@
 {#- The landed records that a model reads. -#}
 
-
 {#-
     What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another
     schema than the model.
@@ -17,7 +16,6 @@
         ~ 'found ' ~ changes ~ '.'
     ) }}
 {%- endmacro %}
-
 
 {#-
     - id: of a staging model,
@@ -63,13 +61,11 @@
     }) }}
 {%- endmacro %}
 
-
 {#- Whether a text of a model has none of some names. -#}
 {% macro _names_none_of(text, names) -%}
     {%- for name in names if literal(name) in text or tojson(name) in text -%} {{ return(false) }} {%- endfor -%}
     {{ return(true) }}
 {%- endmacro %}
-
 
 {#-
     The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
@@ -102,7 +98,6 @@
     {{ return(routed.up_to if routed else merged_up_to(source.relation, "max(batch), ''", stored).up_to) }}
 {%- endmacro %}
 
-
 {#-
     The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader
     gives it anew where batches were taken back; the same for all models of a run.
@@ -117,7 +112,6 @@
     {%- endif -%}
     {{ return(known[place]) }}
 {%- endmacro %}
-
 
 {#-
     Whether a change log has records to read in the batches above `above`. Bronze is asked once for all change logs that
@@ -148,7 +142,6 @@
     {{ return(false) }}
 {%- endmacro %}
 
-
 {#-
     A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is
     there: it merges nothing more.
@@ -165,12 +158,10 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Whether a record has its place in Kafka; else its place is a line of a file. -#}
 {% macro _has_coordinates() -%}
     partition is not null and offset is not null
 {%- endmacro %}
-
 
 {#- The name of a record: its coordinates in Kafka, else file and line. -#}
 {% macro _record_id(records='') -%}

@@ -29,11 +29,11 @@
     }) -%}
     {%- set below, resets = _changes_below(asked), {} -%}
     {%- set found = run_query(_without_redeliveries(asked, below, candidates | join(' or '))).rows if below else [] -%}
-    {%- for row in found -%} {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
-        {%- endfor -%}
+    {%- for row in found -%}
+        {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
+    {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
 {%- endmacro %}
-
 
 {#-
     The new changes and truncates that came after something that lies above them: another new one, what is merged, the
@@ -44,8 +44,8 @@
     {%- set new = _in_place(new_changes(bounds), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
-        {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op,
+        {{ _quoted_list(keys, 'new.{}, ', '') -}}
+        {{ 'to_json(struct(' ~ _quoted_list(bounds.columns, 'new.{}') ~ ')) as _cdc_row, ' if not keys }}new._cdc_op,
             new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_append, new._cdc_changed_at
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
@@ -83,7 +83,6 @@
     {{ return(parts | join('\nunion all\n')) }}
 {%- endmacro %}
 
-
 {#-
     Whether a change stands in its partition or file behind one of the same key that lies above it (1), and whether a
     key stands in two of these (2); 3 for both, 0 for none. Each change is compared with the one before it: where none
@@ -110,7 +109,6 @@ from (
         _cdc_place_number)
 ) as ordered
 {%- endmacro %}
-
 
 {#-
     Of one partition or file: what stands after something that lies above it. Where numbers begin again (`between`) only
@@ -142,7 +140,6 @@ where
     {%- endif %}
 {%- endmacro %}
 
-
 {#-
     Of several places or batches: what came later than a change of its key that lies above it. The windows leave few to
     compare one by one: what is later by the clock than any above it, and what follows something above it in its place.
@@ -162,7 +159,6 @@ from (
 left semi join ({{ new }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
 where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highest
 {%- endmacro %}
-
 
 {#-
     Whether new changes stand in several places whose numbers do not tell what came later: `numbers` where these begin
@@ -196,7 +192,6 @@ limit 1
     {{ return(found | first | default(none)) }}
 {%- endmacro %}
 
-
 {#-
     Changes with the time that is compared, `_cdc_since`: of a change its own; of a row of an initial snapshot the time
     at which the first row of that snapshot was read, as what is written while it is read lies above it; of an
@@ -223,7 +218,6 @@ left join (
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
     Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a
     file. Where some have no place in a log, `is_of_topic`, these have their place in the topic.
@@ -239,27 +233,6 @@ from {{ changes }} as changes
 where {{ condition }}
 {%- endmacro %}
 
-
-{#- The place in the log; of a change that has none its place in the topic. -#}
-{% macro _log_or_topic_place() -%}
-    {{ return('if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')') }}
-{%- endmacro %}
-
-
-{% macro _epoch_of_position() -%}
-    {{ return("substring_index(_cdc_position, '.', 1)") }}
-{%- endmacro %}
-
-
-{#-
-    Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a
-    clock each.
--#}
-{% macro _has_no_log_place(relation='') -%}
-    endswith(substring_index({{ relation }}_cdc_position, '.', 2), '.')
-{%- endmacro %}
-
-
 {#-
     The partition or file of a change: its event's id up to the number. Such texts are cut for every change there is: by
     functions that do not look for patterns.
@@ -269,12 +242,9 @@ where {{ condition }}
     left({{ with_mark }}, char_length({{ with_mark }}) - 1)
 {%- endmacro %}
 
-
 {% macro _is_same_key(keys) -%}
-    {%- for name in keys -%} new.{{ quoted(name) }} <=> other.{{ quoted(name) }}{{ ' and '
-        if not loop.last }} {%- endfor -%}
+    {{ _quoted_list(keys, 'new.{} <=> other.{}', ' and ') }}
 {%- endmacro %}
-
 
 {#-
     Numbers of one place tell what came later, unless batches tell otherwise: then, and of different places, the clock.
@@ -292,14 +262,13 @@ where {{ condition }}
     and not (new._cdc_op = 'd' and other._cdc_op = 'd' and {{ _has_no_log_place('new.') }})
 {%- endmacro %}
 
-
 {#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
 {% macro _without_redeliveries(bounds, below, candidates) -%}
     {%- set keys = bounds.get('keys') -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ bounds.up_to -%}
 {%- set is_same -%}
-        {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
-        {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}
+        {{- _quoted_list(keys, 'below.{} <=> original.{} and ', '') -}}
+        {{- 'below._cdc_row = to_json(struct(' ~ _quoted_list(bounds.columns, 'original.{}') ~ ')) and ' if not keys }}
         below._cdc_op = original._cdc_op
         {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last,
@@ -314,9 +283,4 @@ left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}
         and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
 where {{ candidates }}
 group by below._cdc_place
-{%- endmacro %}
-
-
-{% macro _columns_of(relation, columns) -%}
-    {%- for name in columns -%} {{ relation }}.{{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}

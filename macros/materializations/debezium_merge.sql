@@ -11,7 +11,6 @@
     {%- endif -%}
 {%- endmaterialization %}
 
-
 {% macro debezium_merge_materialization() -%}
     {%- set bounds = bounds_of_run().get(model.unique_id) -%}
     {#-
@@ -52,7 +51,6 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [this]}) }}
 {%- endmacro %}
-
 
 {% macro _create_table(bounds) -%}
     {%- do _store_with_next_commit(bounds) -%}
@@ -96,13 +94,11 @@
     {%- do _comment_columns(this, model.columns) -%}
 {%- endmacro %}
 
-
 {#- By what a table is declared, as properties. -#}
 {% macro _declaration_properties(bounds) -%}
     'cdc.declaration' = {{ literal(bounds.declaration) }}, 'cdc.declared' = {{ literal(bounds.get('declared', '')) }},
     'cdc.columns' = {{ literal(tojson(bounds.columns)) }}, 'cdc.base' = {{ literal(bounds.get('base', '')) }}
 {%- endmacro %}
-
 
 {#- Give the table its new columns, each behind the one before it: rows are appended by the order of the columns. -#}
 {% macro _follow_declaration(bounds) -%}
@@ -121,7 +117,6 @@
     {%- do run_query('alter table ' ~ this ~ ' add columns (' ~ parts | join(', ') ~ ')') if parts -%}
     {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ _declaration_properties(bounds) ~ ')') -%}
 {%- endmacro %}
-
 
 {% macro _write_changes(bounds) -%}
     {%- if not bounds.has_new -%}
@@ -158,7 +153,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
 {% macro _write_replayed(bounds) -%}
     {%- set append = _last_append(bounds) -%}
@@ -173,7 +167,6 @@
     {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
-
 {#-
     Another run may have merged a truncate since the bounds were looked up: what this one has of before it would come
     back. Merges of other changes may come in any order.
@@ -185,7 +178,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {% macro _descriptions(columns) -%}
     {%- set comments = [] -%}
     {%- for column in columns.values() if config.persist_column_docs() and column.description -%}
@@ -193,7 +185,6 @@
     {%- endfor -%}
     {{ return(comments) }}
 {%- endmacro %}
-
 
 {#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
 {% macro _follow_descriptions(bounds) -%}
@@ -203,7 +194,6 @@
         {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.described' = '" ~ described ~ "')") -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER
@@ -216,7 +206,6 @@
         {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ comments | join(', ')) -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#- What is older than a truncate is gone. -#}
 {% macro _truncate_silver(bounds) -%}
@@ -234,7 +223,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- A column whose write is older than a truncate has no value any more. -#}
 {% macro _forget_values_before(position, bounds) -%}
     {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ position ~ '))'] -%}
@@ -247,7 +235,6 @@
             ~ position ~ ')'
     ) -%}
 {%- endmacro %}
-
 
 {#-
     What moved under a key before a truncate, and the row that was under it then, have no bearing on what moves
@@ -272,7 +259,6 @@
     {%- do run_query('update ' ~ this ~ ' set ' ~ assignments | join(', ')
         ~ ' where exists(_cdc_moves.events, e -> e < ' ~ position ~ ')') -%}
 {%- endmacro %}
-
 
 {#- Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. -#}
 {% macro _store_with_next_commit(bounds) -%}

@@ -10,8 +10,7 @@ from (
     group by {{ _quoted_list(keys) }}
 ) as newest
 left join {{ model }} as stored
-    on {% for name in keys %}newest.{{ quoted(name) }} <=> stored.{{ quoted(name) }}{{ ' and '
-        if not loop.last }}{% endfor %}
+    on {{ _quoted_list(keys, 'newest.{} <=> stored.{}', ' and ') }}
 where
     coalesce(stored._cdc_position, '') <> newest.newest_position
     {%- if execute and _keeps_moves(changes) %}
@@ -20,7 +19,6 @@ where
     and newest.newest_position > coalesce((select max(_cdc_position) from {{ changes }}
     where _cdc_kind = 'truncate' {{- _is_merged(model) }}), '')
 {% endtest %}
-
 
 {#-
     The condition, after others, that a change is of an append that a model has merged: what has landed since is not

@@ -21,11 +21,9 @@
     }) }}
 {%- endmacro %}
 
-
 {% macro _padded_base64(text) -%}
     if(octet_length({{ text }}) % 4 = 0, try_to_binary({{ text }}, 'base64'), null)
 {%- endmacro %}
-
 
 {#-
     A bit string. Debezium writes its bytes in base64, the lowest first, without those above the last bit that is set:

@@ -28,24 +28,20 @@
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': kind != 'any', 'omitted': none}) }}
 {%- endmacro %}
 
-
 {#- A member of a value, `$oid` and the like, as text; of no name the value itself. -#}
 {% macro _bson_member(value, name) -%}
     try_variant_get({{ value }}, {{ literal('$' ~ ('["' ~ name ~ '"]' if name)) }}, 'string')
 {%- endmacro %}
-
 
 {#- The text of a whole number that is written as an object. -#}
 {% macro _bson_whole_text(value) -%}
     coalesce({{ _bson_member(value, '$numberLong') }}, {{ _bson_member(value, '$numberInt') }})
 {%- endmacro %}
 
-
 {% macro _bson_long(value) -%}
     if(schema_of_variant({{ value }}) = 'BIGINT', try_variant_get({{ value }}, '$', 'bigint'),
        {{ let(_bson_whole_text(value), 't', "if(t rlike '^-?[0-9]+$', try_cast(t as bigint), null)") }})
 {%- endmacro %}
-
 
 {#- Not every whole number beyond 2^53 is a double: none of them is taken for one. -#}
 {% macro _bson_double(value) -%}
@@ -62,11 +58,9 @@
     end
 {%- endmacro %}
 
-
 {% macro _finite(number) -%}
     {{ let(number, 'd', "if(abs(d) < double('Infinity'), d, null)") }}
 {%- endmacro %}
-
 
 {#- Decimal128, as its text, or as DECIMAL where precision and scale are given and no digits are lost. -#}
 {% macro _bson_decimal(value, numbers) -%}
@@ -75,13 +69,11 @@
     {{ _decimal(text, numbers[0] | int, numbers[1] | int) if numbers | length == 2 else text }}
 {%- endmacro %}
 
-
 {#- Twenty-four hexadecimal digits; some writers leave their object out. -#}
 {% macro _bson_object_id(value) -%}
     {%- set text = 'lower(coalesce(' ~ _bson_member(value, '$oid') ~ ', ' ~ _bson_member(value, '') ~ '))' -%}
     {{ let(text, 't', "if(t rlike '^[0-9a-f]{24}$', t, null)") }}
 {%- endmacro %}
-
 
 {#- An instant in milliseconds, as a number, as an object with its text, or in ISO 8601. -#}
 {% macro _bson_date(value) -%}
@@ -95,7 +87,6 @@
     {%- endset -%}
     {{ let(text, 't', instant) }}
 {%- endmacro %}
-
 
 {#- Bytes without their subtype; a UUID is its sixteen. -#}
 {% macro _bson_binary(value) -%}

@@ -70,12 +70,10 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
 {% macro _plain_type(spark, value) -%}
     {{ return({'json': spark, 'sql': value, 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
-
 
 {#-
     The JSON that it writes for arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as their bytes, and a
@@ -94,19 +92,16 @@
     {{ return(_literals(forms)) }}
 {%- endmacro %}
 
-
 {#- The bytes of `__debezium_unavailable_value`. -#}
 {% macro placeholder_bytes() -%}
     {{ return([95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95,
         118, 97, 108, 117, 101]) }}
 {%- endmacro %}
 
-
 {% macro _base64_of_byte(byte) -%}
     {%- set digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
     {{ return(digits[byte // 4] ~ digits[byte % 4 * 16] ~ '==') }}
 {%- endmacro %}
-
 
 {#-
     The texts that Debezium writes for a value that the log did not hold, with the default
@@ -120,7 +115,6 @@
         '{"__debezium_unavailable_value":"__debezium_unavailable_value"}'
     )
 {%- endmacro %}
-
 
 {#- Whether a text is one of them: the query has them under a name. -#}
 {% macro is_placeholder(text) -%}

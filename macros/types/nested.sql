@@ -11,7 +11,6 @@
         'omitted': none}) }}
 {%- endmacro %}
 
-
 {#- A geometry or geography: its well-known binary (EWKB for PostgreSQL) and its reference system. -#}
 {% macro type_geometry(value) -%}
     {%- set sql -%}
@@ -25,7 +24,6 @@
         'omitted': is_placeholder(value ~ '.wkb'),
     }) }}
 {%- endmacro %}
-
 
 {#-
     An array of a type. An array that was not in the log has the placeholder as its only element, or its bytes

@@ -3,7 +3,6 @@
     get(transform(array({{ expression }}), {{ name }} -> {{ body }}), 0)
 {%- endmacro %}
 
-
 {#- BIGINT UNSIGNED under `bigint.unsigned.handling.mode=long`: from 2^63 on it arrives as a negative number. -#}
 {% macro type_uint64(value) -%}
     {%- set sql -%}
@@ -12,7 +11,6 @@
     {%- endset -%}
     {{ return({'json': 'bigint', 'sql': 'cast(' ~ sql ~ ' as decimal(20, 0))', 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
-
 
 {#-
     A double. Infinity and NaN are texts in JSON; a JSON number that is too large would become infinite in
@@ -27,7 +25,6 @@
         'omitted': none,
     }) }}
 {%- endmacro %}
-
 
 {#-
     A JSON number that no schema block calls a double: it may be an exact decimal (`decimal.format=NUMERIC`), of which a
@@ -54,12 +51,10 @@
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
 {%- endmacro %}
 
-
 {#- Whether an event has it as a text of its own. Asked of infinite values only. -#}
 {% macro _spells_infinity() -%}
     value rlike '"[+-]?Infinity"'
 {%- endmacro %}
-
 
 {#-
     A single-precision number; its JSON may have been printed with the digits of a double. To Spark NaN is greater than
@@ -72,7 +67,6 @@
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
 {%- endmacro %}
-
 
 {#-
     org.apache.kafka.connect.data.Decimal: base64 of the unscaled number, or a JSON number
@@ -106,7 +100,6 @@
         'read': read if read_as else none}) }}
 {%- endmacro %}
 
-
 {#- A decimal that is written as its text (decimal.handling.mode=string). -#}
 {% macro type_decimal_text(value, parameters) -%}
     {%- set precision = (parameters[0] if parameters else '38') | int -%}
@@ -120,7 +113,6 @@
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
-
 
 {#-
     Such a text as its type, NULL where digits would be lost. Java prints a decimal that has six zeros behind its point,
@@ -153,7 +145,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- io.debezium.data.VariableScaleDecimal: every value has a scale of its own, so it stays exact text. -#}
 {% macro type_variable_scale_decimal(value) -%}
     {%- set scale = "try_variant_get(" ~ value ~ ", '$.scale', 'int')" -%}
@@ -169,7 +160,6 @@
             ~ ", '$', 'string'))"),
     }) }}
 {%- endmacro %}
-
 
 {#-
     The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. A name is not
@@ -187,7 +177,6 @@
     {{ number if is_name else let(text, 't', number) }}
 {%- endmacro %}
 
-
 {#-
     An unscaled number of up to 8 bytes (two's complement, big-endian, in base64) as the decimal it stands for. The text
     tells what else the bytes would be read again for: more than 8 bytes are 12 characters without padding or more; the
@@ -199,7 +188,6 @@
            if({{ text }} = '' or {{ text }} rlike '^[A-f]', '0', 'F')), 16, -10) as decimal(19, 0))
            * {{ '0.' ~ '0' * (scale - 1) ~ '1bd' if scale else '1bd' }} as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}
-
 
 {#-
     An unscaled number as the exact text of the decimal it stands for.
@@ -225,7 +213,6 @@
     {%- set wide = 'if(x is null, null, coalesce(' ~ short ~ ', ' ~ wide_integer('x') ~ '))' -%}
     {{ let(hexadecimal, 'x', _shifted(wide if may_be_wide else short, scale)) }}
 {%- endmacro %}
-
 
 {#-
     A two's-complement number of any length, in hexadecimal, as its decimal text: seven bytes at a time into groups of
@@ -258,7 +245,6 @@
     concat(if({{ is_negative }}, '-', ''), coalesce(nullif(ltrim('0', array_join(
         transform(reverse({{ let(magnitude, 'm', groups) }}), g -> lpad(cast(g as string), 21, '0')), '')), ''), '0'))
 {%- endmacro %}
-
 
 {#- The text of an integer with its decimal point moved left by `scale` digits. -#}
 {% macro _shifted(integer, scale) -%}

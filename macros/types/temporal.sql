@@ -11,7 +11,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     Milliseconds, microseconds or nanoseconds of a day as text `hh:mm:ss[.fraction]`, without the fraction's
     closing zeros. MySQL's TIME runs from -838:59:59 to 838:59:59, so it is no time of day.
@@ -40,7 +39,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     Milliseconds, microseconds or nanoseconds since 1970 on a clock without a zone. Outside of the years 1 to
     9999, and where nanoseconds would be cut off, the value cannot be given and is rejected.
@@ -61,7 +59,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are
     rejected.
@@ -76,7 +73,6 @@
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
-
 
 {#-
     Text of a clock without a zone, `yyyy-mm-dd hh:mm:ss[.fraction]`, or a number of milliseconds since 1970. Spark
@@ -94,7 +90,6 @@
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
 {%- endmacro %}
-
 
 {#-
     time.precision.mode=isostring: the closing Z marks no zone. Any other text than Debezium's is rejected, as Spark is
@@ -115,11 +110,9 @@
     }) }}
 {%- endmacro %}
 
-
 {% macro _date_form() -%}
     (?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}
 {%- endmacro %}
-
 
 {% macro _time_form() -%}
     ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]

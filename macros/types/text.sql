@@ -4,7 +4,6 @@
         'no_text': '^-?[0-9]+[.eE][-+.0-9eE]*\\\\z', 'omitted': is_placeholder(value)}) }}
 {%- endmacro %}
 
-
 {#-
     Whatever the JSON holds, as its JSON text: for types without a rule of their own. Spark reads a number of more than
     38 digits, or with an exponent, as a double: where the event has one that a double cannot hold, or NaN, the value is
@@ -36,7 +35,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     A pattern of a number in an event that a variant holds as a double, which has lost some of its digits: more than 38,
     or more than 17 and an exponent.
@@ -44,7 +42,6 @@
 {% macro _lost_digits() -%}
     {{ return('[^0-9A-Za-z."-]-?([0-9]{39}|[0-9.]{40}|([0-9]{18}|[0-9.]{19})[0-9.]*[eE])') }}
 {%- endmacro %}
-
 
 {#- A mapping of texts (hstore.handling.mode=map). -#}
 {% macro type_map(value) -%}
