@@ -7,8 +7,8 @@
 {%- endmacro %}
 
 {#-
-    The journal receiver's number, the digits that its name ends with, then the entry's sequence number: a change of
-    receivers may begin the sequence anew.
+    The journal receiver's number, the digits at the end of its name, then the entry's sequence number, which may
+    restart with a new receiver.
 -#}
 {% macro _ibmi_position() -%}
     {%- set receiver -%}

@@ -1,13 +1,11 @@
 {#-
-    The change log of a table: every landed record of its topics as one typed row, a change of the table, or a record
-    that is none (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why). A run
-    appends what has landed since.
+    The change log of a table: every landed record of its topics as one typed row. `_cdc_kind` says what the record is;
+    `_cdc_reject_reason` says why it cannot be used.
 
-    JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no exact value
-    of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
+    JSON is parsed once, with the declared types. A value that is not exact in its type, or has no place in the source's
+    order, rejects the record: it never silently becomes NULL.
 
-    Spark analyses this statement for each table and run, and its time grows with the text. So names that are used often
-    are short, and only short expressions stand twice.
+    Spark analyses this statement in every run, and its time grows with the text. So names that stand often are short.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(
@@ -23,8 +21,8 @@
 {%- endmacro %}
 
 {#-
-    The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the
-    number of the append, which is one more than that of the commit before.
+    The rows of a change log. `condition` selects records and follows other conditions; `append` is the number of the
+    append.
 -#}
 {% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition,
     append=0) -%}
@@ -179,11 +177,13 @@ from ({{ judged }}) as judged
 {%- endmacro %}
 
 {#-
-    What there is to know of each column, in the order of the declaration: its name in the events and the one in the
-    lakehouse (`kept`), its declared type, `is_key`, `is_shard`, `is_document`, its JSON value and its typed value in
-    the query (`image`, `row`), whether the first is a name of a step of its own, because it is long and read more than
-    once (`is_named`), what is NULL where its JSON value is null (`present`; a variant is not), the condition that the
-    event leaves it out (`omitted`, none where it cannot), and what `debezium_type` gives.
+    One record for each column, in the order of the declaration, with what `debezium_type` gives and
+    - name, kept: its name in the events and in the lakehouse,
+    - type, is_key, is_shard, is_document: what is declared,
+    - image, row: its JSON value and its typed value in the query,
+    - is_named: whether `image` is computed in a step of its own, because it is long and read more than once,
+    - present: an expression that is NULL if the JSON value is null (a variant is not),
+    - omitted: the condition that the event has no value for it; none if that is impossible.
 -#}
 {% macro _fields(c, keys, columns, kept) -%}
     {%- set found = [] -%}
@@ -228,9 +228,7 @@ from ({{ judged }}) as judged
     {%- endif -%}
 {%- endmacro %}
 
-{#-
-    The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always.
--#}
+{#- The columns with unavailable values of a change; NULL if there are none, as nearly always. -#}
 {% macro _omitted_columns(fields) -%}
     {%- set conditions, names = [], [] -%}
     {%- for field in fields if field.omitted -%}

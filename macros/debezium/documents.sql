@@ -71,8 +71,8 @@
 {%- endmacro %}
 
 {#-
-    Whether an update that carries no document cannot be applied: it changes a part of a column that is no JSON.
-    A dot in a path may as well be part of a field's name; no column with a dot is told from a path.
+    Whether an update without a document cannot be applied: it changes a part of a column that is no JSON. A column with
+    a dot in its name cannot be distinguished from a path.
 -#}
 {% macro _cannot_be_patched(keys, columns) -%}
     {%- set whole = [] -%}
@@ -91,10 +91,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#-
-    The columns of a type of BSON, of which an update may change a part where they hold JSON; a log without a key has
-    none.
--#}
+{#- The columns of a BSON type that an update may change in part; none without a key. -#}
 {% macro _columns_of_json(kind, keys, columns) -%}
     {%- set found = [] -%}
     {%- for name, type in columns.items() if type == kind and keys and name not in keys -%}

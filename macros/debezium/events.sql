@@ -72,11 +72,9 @@ from told
 {%- endmacro %}
 
 {#-
-    The records that an events model has not read yet, and what its materialization has to know, as in
-    `_look_up_bounds`; outside of a run everything. A model whose text changed is built anew. `snapshot` is the one that
-    was looked at: where another run has written since, this one fails, and no record stands twice.
-
-    Partitions are named by texts of the source, which may be too long for a path.
+    The records that an events model has not read yet, as in `_look_up_bounds`; everything outside of a run. A model
+    whose text changed is rebuilt. If another run has written since `snapshot`, this one fails, so no record stands
+    twice.
 -#}
 {% macro _look_up_landed(events, topics) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}

@@ -1,14 +1,12 @@
 {#-
-    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean over
-    its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold
-    patches, `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`,
-    whether some did, and `stored`, the table that they are merged into, if any. A first build and a full refresh take
-    everything.
+    The changes that a model has not merged: their `relation` and a `condition`, and
 
-    When a model runs, what its new changes are (how many of each kind, the newest truncate) is asked of the change log.
+    - has_partial: whether some have unavailable values,
+    - is_of_documents, patched: whether the table has patches, and the columns with some,
+    - passes_keys_on, is_moved: whether rows may hand keys over, and whether some did,
+    - stored: the table that they are merged into, or none.
 
-    - changes: relation, the change log,
-    - keys, columns: lists of texts, what the model declares.
+    A first build and a full refresh take everything.
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}

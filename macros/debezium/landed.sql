@@ -1,6 +1,6 @@
 {#-
-    One clear line where models are run whose events have not landed: of no system, or not of the system that they read;
-    and where dbt is told to read no rows (`--empty`): what was not read would be taken for merged.
+    One clear error if models are run whose events have not landed, or with `--empty`: dbt then reads no rows, and the
+    tables would count them as merged.
 -#}
 {% macro require_landed_events() -%}
     {%- if execute and flags.WHICH in ('run', 'build') and flags.EMPTY -%}

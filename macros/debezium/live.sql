@@ -1,6 +1,6 @@
 {#-
-    The rows that the source's table has now, under the source's own column names. The names are written out: a view
-    binds `*` by place, and would show other columns under these names where silver was built anew and the view was not.
+    The rows that the source's table has now, under the source's column names. The names are written out: a view binds
+    `*` by place, and shows wrong columns after silver was rebuilt without it.
 -#}
 {% macro debezium_live(silver) -%}
     {%- set columns = [] -%}

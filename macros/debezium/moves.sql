@@ -1,18 +1,16 @@
 {#-
-    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of
-    each, or one update that stands for both.
+    Key changes and key handovers. Debezium writes a key change as a delete under the old key and a create under the new
+    one, with a header each, or as one update.
 
-    A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints
-    are checked at the end). Under that key the create comes before the delete, as where one row passes through a key,
-    and an event does not tell the two apart. The number of rows does: there was none or one under the key before the
-    transaction, and each `in` is one more, each `out` one less. So a delete of this kind does not overwrite the row:
-    `_cdc_moves` keeps what decides, a set that merges in any order.
+    A statement may give a row the key of another row that it moves later (`set id = id + 1`). Under that key the create
+    comes before the delete, and no event says so. The number of rows does: none or one before the transaction, one more
+    for each `in`, one less for each `out`. So such a delete does not overwrite the row. `_cdc_moves` keeps what
+    decides, and merges in any order:
 
-    - events: the places of the transactions that moved rows to or from the key since the newest one that did not, each
-      followed by the transaction and what was done, and the newest place of that one, in order. At one place `gone`
-      sorts before `in`, `kept` and `out`,
-    - row: the metadata of the newest event that is no `out`, whose values the columns have,
-    - out: those of the newest `out`, which the row shows where nothing is left under its key.
+    - events: place, transaction and action of the moves since the newest transaction that moved nothing, and that one's
+      newest place. At one place `gone` sorts before `in`, `kept` and `out`,
+    - row: the metadata of the newest event that is no `out`; the columns have its values,
+    - out: the metadata of the newest `out`, which the row shows if no row is left under its key.
 -#}
 {% macro _moves_type() -%}
     struct<events: array<string>, `row`: {{ _moves_write_type() }}, `out`: {{ _moves_write_type() }}>
@@ -58,9 +56,8 @@
 {%- endmacro %}
 
 {#-
-    The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction
-    nobody knows has one of its own: that makes no difference to what is known of a row before a transaction moves
-    others to its key.
+    Place, transaction and action of a change, with blanks between. A change without a known transaction has one of its
+    own.
 -#}
 {% macro _moves_event(row, move="''") -%}
     {%- set place = "substring_index(" ~ row ~ "._cdc_position, '.', 3)" -%}

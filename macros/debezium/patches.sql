@@ -49,14 +49,12 @@
 {%- endmacro %}
 
 {#-
-    The value of a column of JSON: its patches in their order, of which the first is the write of the whole. Where a
-    step of a path leads into an array it is an index, else a name: of the rest of the path, if there is a field of that
-    name.
+    The value of a column of JSON: its patches in order; the first is the write of the whole. A step of a path is an
+    index in an array, else a name; the rest of a path may be one name with dots.
 
-    For each patch, the values along its path are looked up on the way down (`d`), and on the way up each is written
-    with the new value of the one inside it (`c`, NULL of a field that is gone). An object that was not there was: what
-    made it is not known, or pruned. Where all patches set or remove fields of the object itself, as most do, its
-    members are read and written once.
+    For each patch, the values along its path are looked up on the way down (`d`) and written back on the way up (`c`,
+    NULL for a removed field). If all patches set or remove fields of the object itself, as most do, its members are
+    read and written once.
 
     Source: MongoDB manual, "Update Events", updateDescription.
 -#}

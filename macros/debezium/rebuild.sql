@@ -1,10 +1,10 @@
 {#- A table is rebuilt only if nothing is lost by it. -#}
 
 {#-
-    A rebuild would lose changes whose records were deleted since: then it fails. Each of its rows names the event that
-    decided it, which has to be there. Of what only older events told (values that later ones left out) there is the
-    number: it has merged so many changes up to a batch; some may be rejected now. Where no snapshot tells how many, it
-    is more than those of its first build. Of a bronze that was created again, whose batches are others, all count.
+    A rebuild fails if it would lose changes whose records were deleted. Each row names its event, which has to be
+    there. Older events have left their number only: so many changes and rejected records were read up to a batch. If no
+    snapshot has that number, it is that of the first build. If bronze was created again, its batches differ and all
+    count.
 -#}
 {% macro _check_all_is_there(bounds, bronze) -%}
     {%- set replaced = load_relation(this) -%}
@@ -39,8 +39,8 @@
 {%- endmacro %}
 
 {#-
-    Of the table that a rebuild replaces: its properties (`stored`), and how many changes and rejected records it had
-    read (`counted`), up to which batch; of another bronze, whose batches have other numbers, all count.
+    What the table that is rebuilt had read: its properties (`stored`), and how many changes and rejected records
+    (`counted`) up to which batch. If bronze was created again, all batches count.
 -#}
 {% macro _counted_by_replaced(bronze_id) -%}
     {%- set replaced = load_relation(this) -%}

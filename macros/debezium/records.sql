@@ -68,9 +68,8 @@
 {%- endmacro %}
 
 {#-
-    The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
-    what has landed where the model was left out of a run. Were it rebuilt with other topics later, what these had up to
-    that batch would be read by no increment.
+    The newest batch whose records can be read. An events model may be behind bronze if a run left it out; then it is
+    the batch that this model has read.
 -#}
 {% macro newest_batch_of(source) -%}
     {%- if not source.routed_by -%}
@@ -99,8 +98,8 @@
 {%- endmacro %}
 
 {#-
-    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader
-    gives it anew where batches were taken back; the same for all models of a run.
+    The newest batch of a system (`last`, 0 if none) and the `id` of its bronze table. The loader changes the id when
+    batches are rolled back. It is asked once a run.
 -#}
 {% macro landed_batches(bronze) -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
@@ -143,8 +142,8 @@
 {%- endmacro %}
 
 {#-
-    A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is
-    there: it merges nothing more.
+    If batches of bronze were rolled back, or bronze was created again, a table no longer matches it and merges nothing
+    more.
 -#}
 {% macro _check_bronze(bronze, stored) -%}
     {%- set id = landed_batches(bronze).id -%}

@@ -1,19 +1,13 @@
 {#-
-    Where the source's log started over: a restored database, a failover, a reset binlog. New changes that came after
-    another change of their key, or after a truncate, and lie below it lose to what is older; so does a truncate below a
-    change of any key. What had landed before is none of these, but a redelivery; its original is looked for only where
-    there is something to ask.
+    Where the source's log started over: a restored database, a failover, a reset binlog. New changes below an older
+    change of their key, or below a truncate, lose to it; so does a truncate below a change. A redelivery is no reset:
+    its original is looked for only if such changes are found.
 
-    - bounds: of the model that is run.
+    Returns a JSON text: partition or file → number (offset or line) of the first such change, of the last one, and how
+    many there are. Earlier findings are checked again, because the original of a redelivery may have landed since.
 
-    Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
-    are, as text of JSON. What was found before is asked again, with all that has landed: a redelivery whose original
-    came since is none.
-
-    Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of
-    different epochs (a topic that was made anew has its numbers again) the source's clock: the one place where a clock
-    counts, and it decides nothing. Of a table without a key only truncates hide changes, or leave some that they should
-    have removed.
+    Within a partition or file the numbers say which change is later. Across them, across batches with the same numbers
+    and across epochs the source's clock says it. This is the only place that uses a clock, and it decides nothing.
 -#}
 {% macro debezium_resets(bounds) -%}
     {%- if not (bounds.lowest and bounds.is_log) -%} {{ return(bounds.known_resets) }} {%- endif -%}
@@ -36,8 +30,8 @@
 {%- endmacro %}
 
 {#-
-    The new changes and truncates that came after something that lies above them: another new one, what is merged, the
-    last truncate. None where there cannot be any.
+    The new changes and truncates below an earlier one: a new one, a merged one, or the last truncate. Empty if
+    impossible.
 -#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
@@ -84,10 +78,9 @@
 {%- endmacro %}
 
 {#-
-    Whether a change stands in its partition or file behind one of the same key that lies above it (1), and whether a
-    key stands in two of these (2); 3 for both, 0 for none. Each change is compared with the one before it: where none
-    lies below that, none lies below an earlier one. Keys are told apart by a hash, so that what is sorted is narrow:
-    where two are taken for one key, too much is asked later and nothing too little.
+    Bit 1: a change stands behind one of the same key that lies above it, in one partition or file. Bit 2: a key stands
+    in two of them. It is enough to compare each change with the one before it. Keys are compared by a hash, so that the
+    sort is narrow; if two keys share it, later questions find the truth.
 -#}
 {% macro _order_of_keys(changes, keys) -%}
 select coalesce(bit_or(if(_cdc_place_hash <> _cdc_place_before, 2,
@@ -111,9 +104,8 @@ from (
 {%- endmacro %}
 
 {#-
-    Of one partition or file: what stands after something that lies above it. Where numbers begin again (`between`) only
-    inside of a batch. A tombstone after its delete has no place in the log, where other records have one, and says
-    nothing more.
+    The changes that stand behind something above them in one partition or file. If numbers repeat (`between`), each
+    batch is looked at alone. A tombstone after its delete may have no place in the log, and is ignored.
 -#}
 {% macro _below_in_their_place(bounds, new, found, between) -%}
     {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if between == 'numbers' else '') -%}
@@ -141,8 +133,8 @@ where
 {%- endmacro %}
 
 {#-
-    Of several places or batches: what came later than a change of its key that lies above it. The windows leave few to
-    compare one by one: what is later by the clock than any above it, and what follows something above it in its place.
+    The same across partitions, files or batches. The windows leave few changes to compare one by one: those later by
+    the clock than a change above them, and those behind something above them in their own place.
 -#}
 {% macro _below_in_several(keys, dated, new, found) -%}
 {%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
@@ -161,9 +153,8 @@ where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highes
 {%- endmacro %}
 
 {#-
-    Whether new changes stand in several places whose numbers do not tell what came later: `numbers` where these begin
-    again in a later batch, `places` where a key is in two partitions or files. Where one place and one batch hold them
-    all nothing is asked.
+    Whether numbers alone cannot order the new changes: `numbers` if they repeat in a later batch, `places` if a key
+    stands in two partitions or files, else none.
 -#}
 {% macro _between_places(bounds) -%}
     {%- set found = [] -%}
@@ -193,9 +184,8 @@ limit 1
 {%- endmacro %}
 
 {#-
-    Changes with the time that is compared, `_cdc_since`: of a change its own; of a row of an initial snapshot the time
-    at which the first row of that snapshot was read, as what is written while it is read lies above it; of an
-    incremental snapshot none, as what was written before it closed a chunk may lie above that.
+    Changes with the time that is compared, `_cdc_since`. A row of an initial snapshot has the time at which its
+    snapshot began to be read; a row of an incremental snapshot has none, because older writes may lie above it.
 -#}
 {% macro _dated(bounds, new, merged) -%}
     {%- if not bounds.has_snapshot -%}
@@ -247,9 +237,8 @@ where {{ condition }}
 {%- endmacro %}
 
 {#-
-    Numbers of one place tell what came later, unless batches tell otherwise: then, and of different places, the clock.
-    A row of a snapshot is asked by the clock where it landed later too: the snapshot's place in the log was fixed
-    before any table was read.
+    Numbers of one place say which change is later, unless the batches contradict them; otherwise the clock does. A row
+    of a snapshot is compared by the clock only if it also landed later.
 -#}
 {% macro _is_later_and_below() -%}
     new._cdc_log < other._cdc_log

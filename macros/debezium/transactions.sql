@@ -1,6 +1,6 @@
 {#-
-    The transactions that the connector has told of (`provide.transaction.metadata`): how many events each of them
-    has, and how many of these have landed.
+    The transactions that the connector reports (`provide.transaction.metadata`): how many events each has, and how many
+    have landed.
 -#}
 {% macro debezium_transactions(events) -%}
 with markers as (
