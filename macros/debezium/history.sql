@@ -264,9 +264,7 @@ _handovers as (
     {{ return(bounds) }}
 {%- endmacro %}
 
-{#-
-    What new changes hold: how many changes, how many truncates, the time of the newest append, how many moved keys.
--#}
+{#- What new changes hold: how many changes, how many truncates, the time of the newest append, how many moved keys. -#}
 {% macro _found_for_history(changes, source, above, up_to) -%}
     {%- set found = run_query(
         "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), "

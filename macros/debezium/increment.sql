@@ -37,47 +37,36 @@
 {%- endmacro %}
 
 {#-
+    What a silver model has to merge, as its materialization needs it. Facts of the new changes are there if `has_new`.
+
     - keys, columns: what the model declares,
-    - added: columns that the table has to get, in which no merged change has a value,
-    - declaration: a digest of what the change log was built by,
-    - is_described: whether the table's properties say so,
+    - added: new columns in which no merged change has a value,
+    - declaration: a digest of what the change log was built by; is_described: whether the table's properties have it,
     - changes: the change log, as text,
-    - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
-    - bronze: the identity of the table of records,
-    - is_routed: whether the change log reads them of an events model,
-    - above: the newest append of the change log that this table has merged (0 for none),
-    - up_to: the newest append there is,
-    - has_new: whether the log has changes or rejected records between the two,
-    - found: of a rebuild, how many changes and rejected records there are of those that the table had read before,
-    - replaced: of a rebuild, what `_counted_by_replaced` knows of the table before,
-    - is_log: whether its positions are those of a log,
-    - truncated_at: the position of the last truncate that is known, stored or among the new events,
-    - known_truncated_at: the stored one,
-    - described: a digest of the descriptions that its columns have as comments,
-    - truncated_by: its event, the time of it as text, and its batch; none where there is none,
-    - is_truncated: whether the new events hold a truncate,
-    - has_partial: whether some of them leave out values,
-    - is_of_documents: whether the table has patches of columns of JSON,
-    - patched: columns of which it or the new changes have some,
-    - passes_keys_on: whether the table has `_cdc_moves`,
-    - tells_moves: whether the staging model has `_cdc_move`,
-    - is_moved: whether it or the new changes may have any,
-    - lowest: the least place in the log of the new changes and truncates,
-    - places, batches: hashes of their partitions or files, and their batches, two where there are more,
-    - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
-    - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
-    - has_key_in_places: whether changes of one key stand in two partitions or files,
-    - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
-    - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are
-      read,
-    - is_narrow: whether the newer row counts as a whole wherever two meet,
-    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty if
-      that is not known,
-    - newest_batch: the newest batch of these,
-    - known_resets, resets: where the log has started over, as stored and as `debezium_resets` finds it now,
-    - snapshot: the one that was looked at, where rows have no key that would show that another run has written them
-      since,
-    - batch: the column of the table that holds the batch.
+    - is_new: whether the table is built from all events,
+    - bronze: the identity of the table of records; is_routed: whether the change log reads them of an events model,
+    - above, up_to: the newest append that this table has merged (0 for none), and the newest there is,
+    - has_new: whether changes or rejected records lie between the two,
+    - found, replaced: of a rebuild, the changes and rejected records among those read before, and what
+      `_counted_by_replaced` knows,
+    - is_log: whether positions are those of a log,
+    - truncated_at, truncated_by: position, event, time and batch of the last truncate; known_truncated_at: the stored
+      position; is_truncated: whether new changes hold one,
+    - described: a digest of the comments of its columns,
+    - has_partial: whether new changes have unavailable values,
+    - is_of_documents, patched: whether the table has patches, and the columns with some,
+    - passes_keys_on, tells_moves, is_moved: whether the table has `_cdc_moves`, the change log `_cdc_move`, and rows
+      some of these,
+    - lowest, merged_position: the least place in the log of new changes, and the greatest one merged,
+    - places, batches: of new changes, at most two of each,
+    - has_snapshot, is_of_topic: whether some are of a snapshot, or have no place in a log,
+    - is_in_order, has_key_in_places: see `_order_of_keys`,
+    - is_whole: whether no row ever had an unavailable value,
+    - is_narrow: whether the newer row counts as a whole,
+    - counted, newest_batch: how many changes and rejected records were merged (`<number>:<number>`, empty if unknown),
+      and up to which batch,
+    - known_resets, resets: the resets of the log, as stored and as found now,
+    - snapshot: the one looked at, if rows have no key; batch: the column that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}

@@ -7,9 +7,7 @@
 {% macro _records_of(changes) -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier -%}
         {%- set staging = graph.nodes[id] -%}
-        {%- if staging.depends_on.nodes -%}
-            {{ return(_records_read_by(staging)) }}
-        {%- endif -%}
+        {%- if staging.depends_on.nodes -%} {{ return(_records_read_by(staging)) }} {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(
         'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; '
@@ -72,9 +70,7 @@
     the batch that this model has read.
 -#}
 {% macro newest_batch_of(source) -%}
-    {%- if not source.routed_by -%}
-        {{ return(landed_batches(source.bronze).last) }}
-    {%- endif -%}
+    {%- if not source.routed_by -%} {{ return(landed_batches(source.bronze).last) }} {%- endif -%}
     {%- set routed = bounds_of_run().get(source.routed_by) -%}
     {%- set text = graph.nodes[source.routed_by].raw_code -%}
     {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text,

@@ -34,9 +34,7 @@
     {%- set existing = load_relation(this) -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if existing is not none and existing.is_view -%}
-        {%- do adapter.drop_relation(existing) -%}
-    {%- endif -%}
+    {%- if existing is not none and existing.is_view -%} {%- do adapter.drop_relation(existing) -%} {%- endif -%}
     {%- if existing is none or existing.is_view or should_full_refresh() or bounds.is_new -%}
         {%- do _create_table(bounds) -%}
     {%- elif bounds.declarations is defined -%}
@@ -131,9 +129,7 @@
             {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets)
                 ~ ")") -%}
         {%- endif -%}
-        {%- if bounds.is_truncated -%}
-            {%- do _truncate_silver(bounds) -%}
-        {%- endif -%}
+        {%- if bounds.is_truncated -%} {%- do _truncate_silver(bounds) -%} {%- endif -%}
         {%- if bounds.is_truncated and not bounds.get('keys') -%}
             {%- do bounds.update({'snapshot': current_snapshot(this)}) -%}
         {%- endif -%}
