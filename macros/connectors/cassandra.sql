@@ -16,8 +16,11 @@
     })) }}
 {%- endmacro %}
 
-
-{#- `r` is no snapshot row but the delete of a range of rows, which Debezium's `EnvelopeTransformation` calls `t`; `i` is an insert. -#}
+{#-
+    `r` is no snapshot row but the delete of a range of rows, which Debezium's `EnvelopeTransformation` calls `t`; `i`
+    is an insert.
+-#}
 {% macro _cassandra_op() -%}
-    case lower(_event.payload.op) when 'i' then 'c' when 'r' then 'd' when 't' then 'd' else lower(_event.payload.op) end
+    case lower(_event.payload.op) when 'i' then 'c' when 'r' then 'd' when 't' then 'd'
+        else lower(_event.payload.op) end
 {%- endmacro %}

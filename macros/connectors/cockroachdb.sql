@@ -1,8 +1,12 @@
-{#- CockroachDB: changefeeds with `envelope=enriched`, and Debezium's connector, which reads these. docs/connectors/cockroachdb.md. -#}
+{#-
+    CockroachDB: changefeeds with `envelope=enriched`, and Debezium's connector, which reads these.
+    docs/connectors/cockroachdb.md.
+-#}
 {% macro cockroachdb_connector() -%}
     {{ return(envelope_capabilities({
         'source': [
-            'connector', 'origin', 'db', 'schema', 'table', 'database_name', 'schema_name', 'table_name', 'snapshot', 'ts_ms', 'ts_ns',
+            'connector', 'origin', 'db', 'schema', 'table', 'database_name', 'schema_name', 'table_name', 'snapshot',
+            'ts_ms', 'ts_ns',
             'mvcc_timestamp', 'ts_hlc',
         ],
         'fields': ['transaction: struct<id: string>', 'ts_ns: string', 'resolved: string'],
@@ -18,22 +22,20 @@
     })) }}
 {%- endmacro %}
 
-
 {#- A time up to which all changes have been sent. -#}
 {% macro _cockroachdb_is_resolved(resolved) -%}
     {{ return("coalesce(" ~ resolved ~ " rlike '^[0-9]+[.][0-9]+$', false)") }}
 {%- endmacro %}
 
-
 {#-
-    The time of the commit, nanoseconds and a logical counter: all versions of a row have different ones. The topic's order
-    is all there is where the changefeed was not asked for it.
+    The time of the commit, nanoseconds and a logical counter: all versions of a row have different ones. The topic's
+    order is all there is where the changefeed was not asked for it.
 -#}
 {% macro _cockroachdb_position() -%}
     {%- set time = 'coalesce(_event.payload.source.mvcc_timestamp, _event.payload.source.ts_hlc)' -%}
-    if({{ time }} is null, '', translate({{ let('try_cast(' ~ time ~ ' as decimal(30, 10))', 'n', sortable_number('n', 31)) }}, '.', ''))
+    if({{ time }} is null, '',
+        translate({{ let('try_cast(' ~ time ~ ' as decimal(30, 10))', 'n', sortable_number('n', 31)) }}, '.', ''))
 {%- endmacro %}
-
 
 {% macro _cockroachdb_changed_at() -%}
     coalesce(

@@ -8,10 +8,10 @@
     })) }}
 {%- endmacro %}
 
-
 {% macro _db2_position() -%}
     concat(
-        {{ sortable_lsn('_event.payload.source.commit_lsn', 'if(' ~ is_snapshot_row() ~ ', ' ~ _lsn_zero() ~ ', null)') }},
+        {{ sortable_lsn('_event.payload.source.commit_lsn',
+            'if(' ~ is_snapshot_row() ~ ', ' ~ _lsn_zero() ~ ', null)') }},
         {{ sortable_lsn('_event.payload.source.change_lsn', _lsn_zero()) }}
     )
 {%- endmacro %}

@@ -12,7 +12,8 @@
         'form': 'flat',
         'fields': fields,
         'op': _flattened_op(prefix),
-        'snapshot': _flattened(prefix, 'snapshot', "if(lower(" ~ _flattened(prefix, 'op') ~ ") = 'r', 'true', 'false')"),
+        'snapshot': _flattened(prefix, 'snapshot',
+            "if(lower(" ~ _flattened(prefix, 'op') ~ ") = 'r', 'true', 'false')"),
         'position': _flattened_position(prefix),
         'table': [],
         'changed_at': _flattened(prefix, 'ts_ms'),
@@ -23,7 +24,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#- The metadata that are read, of `add.fields=op,source.lsn,…`, named with their struct and without. -#}
 {% macro _flattened_metadata() -%}
     {%- set names = ['op'] -%}
@@ -32,7 +32,6 @@
     {%- endfor -%}
     {{ return(names) }}
 {%- endmacro %}
-
 
 {% macro _flattened(prefix, name, otherwise='') -%}
     {%- set plain = '_event.payload.' ~ quoted(prefix ~ name) -%}
@@ -43,27 +42,28 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
-    A row says that it is gone by `__deleted`; a record without a value stands for a delete too. So does Connect's wrapper around none, but no row that
-    begins with a column of its name.
+    A row says that it is gone by `__deleted`; a record without a value stands for a delete too. So does Connect's
+    wrapper around none, but no row that begins with a column of its name.
 -#}
 {% macro _flattened_op(prefix) -%}
     case
-        when _event.payload is null and (value is null or octet_length(value) < 64 and trim(value) in ('', 'null') or {{ _is_wrapper() }}) then 'd'
+        when _event.payload is null
+            and (value is null or octet_length(value) < 64 and trim(value) in ('', 'null') or {{ _is_wrapper() }})
+            then 'd'
         when _event.payload.`__deleted` = 'true' then 'd'
         else coalesce(lower({{ _flattened(prefix, 'op') }}), 'u')
     end
 {%- endmacro %}
 
-
 {#-
-    The source's position where the row has one, else nothing: the order of the topic decides. Without `__deleted` deletes
-    come as tombstones, which have no position, so the rows must not have one either. A tombstone beside a row with
-    `__deleted` sorts before every row, and changes nothing.
+    The source's position where the row has one, else nothing: the order of the topic decides. Without `__deleted`
+    deletes come as tombstones, which have no position, so the rows must not have one either. A tombstone beside a row
+    with `__deleted` sorts before every row, and changes nothing.
 
-    Fields of these names that mean something else: the `sequence` of Spanner and Db2 for i (a number) and of CockroachDB (`[]`), the
-    `lsn` of YugabyteDB's gRPC connector (`1:2::9:0`), the `file` of Cassandra (`CommitLog-7-1.log`).
+    Fields of these names that mean something else: the `sequence` of Spanner and Db2 for i (a number) and of
+    CockroachDB (`[]`), the `lsn` of YugabyteDB's gRPC connector (`1:2::9:0`), the `file` of Cassandra
+    (`CommitLog-7-1.log`).
 -#}
 {% macro _flattened_position(prefix) -%}
     {%- set postgresql = _postgresql_position()
@@ -77,8 +77,10 @@
     case
         when _event.payload.`__deleted` is null then ''
         when contains({{ _flattened(prefix, 'lsn') }}, ':') then ''
-        when {{ _flattened(prefix, 'lsn') }} is not null or {{ _flattened(prefix, 'sequence') }} like '[_%]' then {{ postgresql }}
-        when {{ _flattened(prefix, 'file') }} not like '%.log' then {{ binlog | replace('_event.payload.source', '_event.payload') }}
+        when {{ _flattened(prefix, 'lsn') }} is not null or {{ _flattened(prefix, 'sequence') }} like '[_%]'
+            then {{ postgresql }}
+        when {{ _flattened(prefix, 'file') }} not like '%.log'
+            then {{ binlog | replace('_event.payload.source', '_event.payload') }}
         else ''
     end
 {%- endmacro %}

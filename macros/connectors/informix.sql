@@ -9,7 +9,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#- Commit, then change inside it; the numbers are 64 bits as decimal text, which must not be compared as text. -#}
 {% macro _informix_position() -%}
     {%- set commit -%}

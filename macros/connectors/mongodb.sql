@@ -1,6 +1,6 @@
 {#-
-    MongoDB: docs/connectors/mongodb.md. Images are texts of extended JSON, and an update may carry, instead of the document,
-    only the fields that it touched.
+    MongoDB: docs/connectors/mongodb.md. Images are texts of extended JSON, and an update may carry, instead of the
+    document, only the fields that it touched.
 -#}
 {% macro mongodb_connector() -%}
     {%- set update = '_event.payload.updateDescription' -%}
@@ -9,7 +9,8 @@
         'source': ['version', 'connector', 'db', 'collection', 'snapshot', 'ts_ms', 'ord', 'lsid', 'txnNumber'],
         'fields': [
             'transaction: struct<id: string>',
-            'updateDescription: struct<updatedFields: string, removedFields: array<string>, truncatedArrays: array<struct<field: string, size: int>>>',
+            'updateDescription: struct<updatedFields: string, removedFields: array<string>, '
+                ~ 'truncatedArrays: array<struct<field: string, size: int>>>',
         ],
         'document_key': ['id', '_id'],
         'field_update': {
@@ -22,17 +23,17 @@
         'position': _mongodb_position(),
         'in_topic_order': "_source_position = repeat('9', 30)",
         'table': ['_event.payload.source.db', '_event.payload.source.collection'],
-        'transaction_id': "coalesce(_event.payload.transaction.id, concat(_event.payload.source.lsid, ':', _event.payload.source.txnNumber))",
+        'transaction_id': "coalesce(_event.payload.transaction.id, "
+            ~ "concat(_event.payload.source.lsid, ':', _event.payload.source.txnNumber))",
         'splits_key_changes': true,
         'reject': "when _op = 't' then 'unknown_operation'",
     })) }}
 {%- endmacro %}
 
-
 {#-
-    The cluster time of the change, which orders all operations but those of one transaction. From 3.1 on snapshot rows have
-    the time of their reading there, from 3.4 on changes have the server's clock: these events keep the topic's order, after
-    those of earlier versions.
+    The cluster time of the change, which orders all operations but those of one transaction. From 3.1 on snapshot rows
+    have the time of their reading there, from 3.4 on changes have the server's clock: these events keep the topic's
+    order, after those of earlier versions.
 -#}
 {% macro _mongodb_position() -%}
     {%- set source = '_event.payload.source' -%}

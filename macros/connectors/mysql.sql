@@ -10,7 +10,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Number of the binlog file, position of the row event, row inside it, all compared as numbers: the file
     after …999999 is …1000000. Events rewritten without a file and its position have the order of the topic.
@@ -22,7 +21,8 @@
              else try_cast(regexp_extract({{ source }}.file, '[.]([0-9]+)$', 1) as decimal(20, 0)) end
     {%- endset -%}
     {%- set pos = 'try_cast(' ~ source ~ '.pos as bigint)' -%}
-    if(coalesce({{ source }}.file, '') = '' and coalesce(nullif({{ source }}.pos, ''), '0') = '0' and {{ source }} is not null, '', concat(
+    if(coalesce({{ source }}.file, '') = '' and coalesce(nullif({{ source }}.pos, ''), '0') = '0'
+        and {{ source }} is not null, '', concat(
         {{ sortable_number('(' ~ file ~ ')', 20) }},
         {{ sortable_number(pos, 20) }},
         {{ sortable_number('coalesce(try_cast(' ~ source ~ '.row as bigint), 0)', 10) }}

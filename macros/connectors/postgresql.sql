@@ -11,19 +11,22 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
     Commit order: the end of the transaction committed before, then the position of the change.
 
-    `lsn` alone is not the order, not even of one key: a transaction that waits on a unique index has written
-    its record before the one that it waits for. Events without `sequence` (before Debezium 1.5) keep that race.
-    A negative position is a rewritten snapshot's "unknown" and sorts before everything.
+    `lsn` alone is not the order, not even of one key: a transaction that waits on a unique index has written its record
+    before the one that it waits for. Events without `sequence` (before Debezium 1.5) keep that race. A negative
+    position is a rewritten snapshot's "unknown" and sorts before everything.
 
-    A row of an incremental snapshot has what was committed up to its commit, and nothing of the transaction after it, which may have
-    written, and lie, before the change whose position the row has (`read.only=true`). So it sorts before all of that transaction.
+    A row of an incremental snapshot has what was committed up to its commit, and nothing of the transaction after it,
+    which may have written, and lie, before the change whose position the row has (`read.only=true`). So it sorts before
+    all of that transaction.
 -#}
 {% macro _postgresql_position() -%}
-    {#- `["<end of the transaction before>","<position>"]`, the first null before the first commit. Cut by what looks for no pattern. -#}
+    {#-
+        `["<end of the transaction before>","<position>"]`, the first null before the first commit. Cut by what looks
+        for no pattern.
+    -#}
     {%- set both = "split_part(translate(_event.payload.source.sequence, '[]\" ', ''), ',', %d)" -%}
     {%- set commit_lsn, event_lsn = 'try_cast(' ~ both % 1 ~ ' as bigint)', 'try_cast(' ~ both % 2 ~ ' as bigint)' -%}
     {%- set lsn = 'try_cast(_event.payload.source.lsn as bigint)' -%}

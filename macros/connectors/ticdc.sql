@@ -10,7 +10,6 @@
     })) }}
 {%- endmacro %}
 
-
 {#- A truncate comes as DDL only, in the table's topic; comments may stand before it. -#}
 {% macro _ticdc_op() -%}
     {%- set truncate = literal('(?is)^' ~ leading_comments() ~ 'truncate\\b') -%}

@@ -2,13 +2,14 @@
 {% macro vitess_connector() -%}
     {{ return(envelope_capabilities({
         'source': ['connector', 'keyspace', 'table', 'snapshot', 'ts_ms'],
-        'fields': ['transaction: struct<id: string, transaction_epoch: string, transaction_rank: string, total_order: string>'],
+        'fields': [
+            'transaction: struct<id: string, transaction_epoch: string, transaction_rank: string, total_order: string>',
+        ],
         'position': _vitess_position(),
         'table': ['_event.payload.source.keyspace', '_event.payload.source.table'],
         'left_out': 'placeholder',
     })) }}
 {%- endmacro %}
-
 
 {#-
     The rank of a transaction in its shard, which the connector gives where it is asked to; without it there is the

@@ -14,29 +14,31 @@
     })) }}
 {%- endmacro %}
 
-
 {#-
-    Commit, then the place in the tablet's log, `term:index:key:write_id:time`. A key stays in its tablet. Snapshot rows have
-    negative parts.
+    Commit, then the place in the tablet's log, `term:index:key:write_id:time`. A key stays in its tablet. Snapshot rows
+    have negative parts.
 -#}
 {% macro _yugabytedb_position() -%}
     {%- set parts = ["coalesce(_event.payload.source.commit_time, '0')"] -%}
-    {%- for number in (1, 2, 4) -%} {%- do parts.append("split_part(_event.payload.source.lsn, ':', " ~ number ~ ")") -%} {%- endfor -%}
+    {%- for number in (1, 2, 4) -%}
+        {%- do parts.append("split_part(_event.payload.source.lsn, ':', " ~ number ~ ")") -%}
+    {%- endfor -%}
     concat(
         {%- for part in parts %}
-        {{ let('try_cast(' ~ part ~ ' as decimal(20, 0))', 'n', sortable_number('if(n < 0, 0, n)', 20)) }}{{ ',' if not loop.last }}
+        {{ let('try_cast(' ~ part ~ ' as decimal(20, 0))', 'n', sortable_number('if(n < 0, 0, n)', 20)) }}{{ ','
+            if not loop.last }}
         {%- endfor %}
     )
 {%- endmacro %}
 
-
-{#- The logical connector with its plugin `yboutput`: PostgreSQL's positions, and cells that tell what did not change. -#}
+{#-
+    The logical connector with its plugin `yboutput`: PostgreSQL's positions, and cells that tell what did not change.
+-#}
 {% macro yugabytedb_yboutput_connector() -%}
     {%- set capabilities = postgresql_connector() -%}
     {%- do capabilities.update({'form': 'cells', 'left_out': 'unset', 'passes_keys_on': none}) -%}
     {{ return(capabilities) }}
 {%- endmacro %}
-
 
 {#-
     The logical connector with plain values. Those of replica identity CHANGE leave out what did not change as null, and

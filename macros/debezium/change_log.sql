@@ -3,7 +3,6 @@
     which other change logs read, grows in the same way.
 -#}
 
-
 {#-
     The condition of the records that the change log of this model lacks, and the number of this append; all records
     outside of a run. `declared`: the arguments of `debezium_changes`.
@@ -28,7 +27,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     The condition of the records that this change log has rejected; empty if there are none. `make replay` types them
     again.
@@ -41,22 +39,22 @@
     {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
 {%- endmacro %}
 
-
 {#- The number of the last append of a change log after this run. -#}
 {% macro _last_append(bounds) -%}
     {%- set appends = bounds.has_new + (bounds.replay is defined) -%}
     {{ return(bounds.append - 1 + appends if appends else bounds.last_append) }}
 {%- endmacro %}
 
-
 {#- Refuse to rebuild a change log if bronze lacks records that it holds: they would be lost. -#}
 {% macro _check_all_records_are_there(source) -%}
     {%- set replaced = load_relation(this) -%}
     {%- if replaced and not replaced.is_view -%}
         {%- set of_log -%}
-            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }} where _cdc_kind in ('change', 'truncate', 'rejected')
+            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
+                where _cdc_kind in ('change', 'truncate', 'rejected')
         {%- endset -%}
-        {%- set there -%} select {{ _record_id('records') }} as event from {{ source.relation }} as records {%- endset -%}
+        {%- set there -%} select {{ _record_id('records') }} as event
+            from {{ source.relation }} as records {%- endset -%}
         {%- set lost = run_query(
             'select count(*), min(event) from (' ~ of_log ~ ') left anti join (' ~ there ~ ') using (event)'
         ).rows[0] -%}
@@ -66,7 +64,6 @@
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     The increment of a table that grows by appending records, as its materialization needs it (`_look_up_bounds`).
@@ -125,7 +122,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last
     rebuild (`base`), and the append in which rejected records were `replayed` last. An error if the log is not what its
@@ -141,7 +137,8 @@
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if stored.get('cdc.declaration') != declaration_digest(source.declaration) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ changes ~ ' is not what its model says now, and the model is not in this run.\n'
+            'model ' ~ model.name ~ ': ' ~ changes
+                ~ ' is not what its model says now, and the model is not in this run.\n'
             ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ changes.identifier ~ '+'
         ) }}
     {%- endif -%}
@@ -151,8 +148,8 @@
     )) }}
 {%- endmacro %}
 
-
 {#- The increment of a silver model, as a query of its change log. -#}
 {% macro new_changes(bounds) -%}
-    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to) ~ ')') }}
+    {{ return('(select * from ' ~ bounds.changes ~ ' where ' ~ _batches('_cdc_append', bounds.above, bounds.up_to)
+        ~ ')') }}
 {%- endmacro %}

@@ -1,17 +1,16 @@
 {#-
-    The change log of a table: every landed record of its topics as one typed row, a change of the table, or a record
-    that is none (`_cdc_kind` says what it is), or one that cannot be used (`_cdc_reject_reason` says why). A run
-    appends what has landed since.
+    The change log of a table: every landed record of its topics as one typed row. `_cdc_kind` says what the record is;
+    `_cdc_reject_reason` says why it cannot be used.
 
-    JSON is parsed once for each record, with the declared types; a value that does not fit its type, is no exact value
-    of it, or cannot be placed in the source's order rejects the record, and is never NULL in silence.
+    JSON is parsed once, with the declared types. A value that is not exact in its type, or has no place in the source's
+    order, rejects the record: it never silently becomes NULL.
 
-    Spark analyses this statement for each table and run, and its time grows with the text. So names that are used often
-    are short, and only short expressions stand twice.
+    Spark analyses this statement in every run, and its time grows with the text. So names that stand often are short.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(
-        events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed, epochs=epochs, renamed=renamed
+        events=events, topics=topics, connector=connector, table=table, keys=keys, columns=columns, routed=routed,
+        epochs=epochs, renamed=renamed
     ) -%}
     {%- set new = _new_records_of_log(declared) -%}
     {%- if new.replayed -%}
@@ -21,13 +20,12 @@
     {{ _typed_records(condition=new.condition, append=new.append, **declared) }}
 {%- endmacro %}
 
-
 {#-
-    The rows of a change log: the arguments of `debezium_changes`, a condition of the records, after others, and the
-    number of the append, which is one more than that of the commit before.
+    The rows of a change log. `condition` selects records and follows other conditions; `append` is the number of the
+    append.
 -#}
-{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition, append=0) -%}
-
+{% macro _typed_records(events, topics, connector, table, keys, columns, routed, epochs, renamed, condition,
+    append=0) -%}
     {%- set c = debezium_connector(connector) -%}
     {%- do _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {#- Up to the last step columns have their names in the events. #}
@@ -44,26 +42,53 @@
         {%- do c.update({'source': c.source + ['name']}) -%}
     {%- endif -%}
     {%- set has_two_halves = keys and not c.splits_key_changes -%}
-
 {#-
     Each step is a subquery of the next one. Spark analyses the statement about three times more for each step, so there
     are few. None is a CTE: Spark analyses those once more.
 -#}
-{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null' ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
-{%- set op = '_op' if has_two_halves else c.op -%}
-
-{%- set row %}
-        {%- if c.form != 'document' -%}
-        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
-        {%- for field in fields if field.read %}
-        {%- set cell = '.value' if c.form == 'cells' else '' -%}
-        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
-        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell ~ ')' %}
-        {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
+{%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null'
+    ~ (' and ' ~ _is_of_table(table) if routed else '') ~ condition -%}
+{%- set of_table = {
+    'c': c, 'fields': fields, 'key': keys, 'columns': columns, 'row_keys': row_keys, 'of_row': of_row,
+    'has_two_halves': has_two_halves,
+} -%}
+{%- set opened = _opened_records(of_table, events, condition) -%}
+{%- set named = fields | selectattr('is_named') | list %}
+{%- if named %}
+{%- set opened %}
+    select *{% for field in named %},
+        {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
+    from ({{ opened }}) as opened
+{%- endset -%}
+{%- endif %}
+{%- set rows %}
+    select
+        *,
+        {%- for field in fields %}
+        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image
+            and not field.is_named else field.sql }} as {{ field.row }},
         {%- endfor %}
-        {%- endif -%}
+        {{ _omitted_columns(fields) }} as _omitted,
+        {{ _kind(c, table, keys, columns) }} as _kind,
+        {{ _position(c, topics, epochs) }} as _position,
+        try_cast({{ c.changed_at }} as bigint) as _changed_at
+    from ({{ opened }}) as opened
+{%- endset -%}
+{%- set judged %}
+    select *, {{ _reject_reason(c, fields, columns, keys, row_keys) }} as _reject_reason
+    from ({{ rows }}) as rows
 {%- endset -%}
 
+select
+    {{ _columns_of_log(of_table, renamed, append) }}
+from ({{ judged }}) as judged
+{%- endmacro %}
+
+{#- The parsed records with their operation, position and images. `of_table` is that of `_typed_records`. -#}
+{% macro _opened_records(of_table, events, condition) -%}
+    {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
+    {%- set row_keys, of_row, has_two_halves = of_table.row_keys, of_table.of_row, of_table.has_two_halves -%}
+    {%- set row = _row_image(c, fields, keys, has_two_halves) -%}
 {%- set opened %}
     select
         *,
@@ -80,7 +105,8 @@
         {%- endif %}
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
-    from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat', 'payload' in columns | map('lower') | list) }}
+    from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat',
+        'payload' in columns | map('lower') | list) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -98,36 +124,31 @@
     )) as _op, _half
 {%- endset -%}
 {%- endif %}
+{{ opened }}
+{%- endmacro %}
 
-{%- set named = fields | selectattr('is_named') | list %}
-{%- if named %}
-{%- set opened %}
-    select *{% for field in named %}, {{ _image_value(c, field, row_keys, has_two_halves) }} as {{ field.image }}{% endfor %}
-    from ({{ opened }}) as opened
-{%- endset -%}
-{%- endif %}
-
-{%- set rows %}
-    select
-        *,
-        {%- for field in fields %}
-        {{ _image_value(c, field, row_keys, has_two_halves) if field.sql == field.image and not field.is_named else field.sql }} as {{ field.row }},
+{#- The row image of an event, and the values of columns that are read more than once. -#}
+{% macro _row_image(c, fields, keys, has_two_halves) -%}
+    {%- set op = '_op' if has_two_halves else c.op -%}
+        {%- if c.form != 'document' -%}
+        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
+        {%- for field in fields if field.read %}
+        {%- set cell = '.value' if c.form == 'cells' else '' -%}
+        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
+        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell
+            ~ ')' %}
+        {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
         {%- endfor %}
-        {{ _omitted_columns(fields) }} as _omitted,
-        {{ _kind(c, table, keys, columns) }} as _kind,
-        {{ _position(c, topics, epochs) }} as _position,
-        try_cast({{ c.changed_at }} as bigint) as _changed_at
-    from ({{ opened }}) as opened
-{%- endset -%}
+        {%- endif -%}
+{%- endmacro %}
 
-{%- set judged %}
-    select *, {{ _reject_reason(c, fields, columns, keys, row_keys) }} as _reject_reason
-    from ({{ rows }}) as rows
-{%- endset -%}
-
-select
+{#- The columns of a change log. -#}
+{% macro _columns_of_log(of_table, renamed, append) -%}
+    {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
+    {%- set has_two_halves = of_table.has_two_halves -%}
     {%- for field in fields %}
-    {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
+    {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row
+        ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
     {%- endfor %}
     _op as _cdc_op,
     _position as _cdc_position,
@@ -153,17 +174,16 @@ select
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key,
     if(_reject_reason is null, null, value) as _cdc_value
-from ({{ judged }}) as judged
-
 {%- endmacro %}
 
-
 {#-
-    What there is to know of each column, in the order of the declaration: its name in the events and the one in the
-    lakehouse (`kept`), its declared type, `is_key`, `is_shard`, `is_document`, its JSON value and its typed value in
-    the query (`image`, `row`), whether the first is a name of a step of its own, because it is long and read more than
-    once (`is_named`), what is NULL where its JSON value is null (`present`; a variant is not), the condition that the
-    event leaves it out (`omitted`, none where it cannot), and what `debezium_type` gives.
+    One record for each column, in the order of the declaration, with what `debezium_type` gives and
+    - name, kept: its name in the events and in the lakehouse,
+    - type, is_key, is_shard, is_document: what is declared,
+    - image, row: its JSON value and its typed value in the query,
+    - is_named: whether `image` is computed in a step of its own, because it is long and read more than once,
+    - present: an expression that is NULL if the JSON value is null (a variant is not),
+    - omitted: the condition that the event has no value for it; none if that is impossible.
 -#}
 {% macro _fields(c, keys, columns, kept) -%}
     {%- set found = [] -%}
@@ -172,25 +192,22 @@ from ({{ judged }}) as judged
         {%- set plain = debezium_type(type, 'x') -%}
         {%- set json, is_plain = plain.json, plain.sql == 'x' and is_key -%}
         {%- set is_named = c.form == 'document' or (is_key or is_shard) and not is_plain -%}
-        {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name) ~ ('.value' if c.form == 'cells' else '') -%}
+        {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name)
+            ~ ('.value' if c.form == 'cells' else '') -%}
         {%- set field = dict(
             debezium_type(type, image, none if is_named else read_as),
-            name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard, is_document=_is_whole_document(type), is_named=is_named,
+            name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard,
+            is_document=_is_whole_document(type), is_named=is_named,
             image=image, row='_row_' ~ loop.index, read_as=read_as
         ) -%}
-        {%- set present = read_as if field.read else "variant_get(" ~ image ~ ", '$', 'string')" if json == 'variant' and not is_named else image -%}
+        {%- set present = read_as if field.read else "variant_get(" ~ image ~ ", '$', 'string')" if json == 'variant'
+            and not is_named else image -%}
         {%- do field.update({'present': present, 'text': field.row if field.text and is_key else field.text}) -%}
         {%- do field.update({'omitted': none if is_key else _omitted_condition(c, field)}) -%}
         {%- do found.append(field) -%}
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
-
-
-{% macro _literals(texts) -%}
-    {%- for text in texts -%} {{ literal(text) }}{{ ', ' if not loop.last }} {%- endfor -%}
-{%- endmacro %}
-
 
 {#- The condition under which an event leaves out the value of a column, or none; a key is always there. -#}
 {% macro _omitted_condition(c, field) -%}
@@ -200,19 +217,18 @@ from ({{ judged }}) as judged
         {%- set cell = '_row.' ~ quoted(field.name) -%}
         {{ return("_op <> 'd' and (" ~ cell ~ " is null or not coalesce(" ~ cell ~ ".`set`, true))") }}
     {%- elif c.left_out == 'listed' -%}
-        {%- set listed = "_op <> 'd' and " ~ field.present ~ " is null and array_contains(_left_out, " ~ literal(field.name) ~ ")" -%}
+        {%- set listed = "_op <> 'd' and " ~ field.present ~ " is null and array_contains(_left_out, "
+            ~ literal(field.name) ~ ")" -%}
         {{ return(field.omitted ~ ' or ' ~ listed if field.omitted else listed) }}
     {%- elif c.left_out == 'untouched' -%}
-        {{ return('_touched is not null' ~ ('' if field.is_document else ' and not array_contains(_touched, ' ~ literal(field.name) ~ ')')) }}
+        {{ return('_touched is not null'
+            ~ ('' if field.is_document else ' and not array_contains(_touched, ' ~ literal(field.name) ~ ')')) }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}
 {%- endmacro %}
 
-
-{#-
-    The columns of a change whose value the source's log did not hold; NULL where it held all, which is nearly always.
--#}
+{#- The columns with unavailable values of a change; NULL if there are none, as nearly always. -#}
 {% macro _omitted_columns(fields) -%}
     {%- set conditions, names = [], [] -%}
     {%- for field in fields if field.omitted -%}
@@ -220,5 +236,6 @@ from ({{ judged }}) as judged
         {%- do names.append('if(' ~ field.omitted ~ ', ' ~ literal(field.kept) ~ ', null)') -%}
     {%- endfor -%}
     {#- `array_compact` does the same by a lambda, and Spark compiles no projection that has one. #}
-    {{ 'if(' ~ conditions | join(' or ') ~ ', array_except(array(' ~ names | join(', ') ~ '), array(null)), null)' if names else 'cast(null as array<string>)' }}
+    {{ 'if(' ~ conditions | join(' or ') ~ ', array_except(array(' ~ names | join(', ')
+        ~ '), array(null)), null)' if names else 'cast(null as array<string>)' }}
 {%- endmacro %}

@@ -1,11 +1,13 @@
 {#- What a model declares: whether it can be, and by what a table was built. -#}
 
-
 {% macro _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {%- set problems = [] -%}
-    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute and model.resource_type == 'model' else {} -%}
+    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute
+        and model.resource_type == 'model' else {} -%}
     {%- if meta.topics and meta.topics | sort(case_sensitive=true) != topics | sort(case_sensitive=true) -%}
-        {%- do problems.append("topics is " ~ topics ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics ~ ": give both the same") -%}
+        {%- do problems.append("topics is " ~ topics
+            ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics
+            ~ ": give both the same") -%}
     {%- endif -%}
     {%- for name in keys if name not in columns -%}
         {%- do problems.append("key '" ~ name ~ "' is not among the columns (" ~ columns | join(', ') ~ ")") -%}
@@ -13,7 +15,8 @@
     {%- set seen = {} -%}
     {%- for name in columns -%}
         {%- if name == '' or name.lower().startswith('_cdc_') -%}
-            {%- do problems.append("a column is named '" ~ name ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
+            {%- do problems.append("a column is named '" ~ name
+                ~ "'; names that begin with _cdc_ are those of the metadata columns") -%}
         {%- endif -%}
         {%- if name | lower in reserved_columns() -%}
             {%- do problems.append(
@@ -23,7 +26,8 @@
             ) -%}
         {%- endif -%}
         {%- if name | lower in seen -%}
-            {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name ~ "' differ in case only, which Spark cannot tell apart") -%}
+            {%- do problems.append("columns '" ~ seen[name | lower] ~ "' and '" ~ name
+                ~ "' differ in case only, which Spark cannot tell apart") -%}
         {%- endif -%}
         {%- do seen.update({name | lower: name}) -%}
     {%- endfor -%}
@@ -43,24 +47,26 @@
         {%- do problems.append("table is " ~ table ~ "; expected a name for each of " ~ c.table | join(', ')) -%}
     {%- endif -%}
     {%- if routed and (not c.table or c.table | length != table | length) -%}
-        {%- do problems.append("table is " ~ table ~ ", which the events do not name, so they cannot be routed; read the bronze table without routed") -%}
+        {%- do problems.append("table is " ~ table
+            ~ ", which the events do not name, so they cannot be routed; read the bronze table without routed") -%}
     {%- endif -%}
     {%- if problems -%}
-        {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ') ~ '.') }}
+        {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ')
+            ~ '.') }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#- Whether a model that reads a change log has its key: a delete has that one only. -#}
 {% macro _check_keys(keys, source) -%}
     {%- if keys and source['keys'] is not none and _without_blanks(source['keys']) != _without_blanks(keys) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has ' ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
-            ~ '  A delete has the key of the staging model only. Write the same in both models and in the YAML, and build both.'
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', and its staging model has '
+                ~ tojson(source['keys']) ~ ' (`keys` in the meta of its YAML).\n'
+            ~ '  A delete has the key of the staging model only. '
+            ~ 'Write the same in both models and in the YAML, and build both.'
         ) }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#- Keys and columns under the names that they have in the events. -#}
 {% macro _in_events(keys, columns, renamed) -%}
@@ -70,7 +76,6 @@
     {{ return([in_key, named]) }}
 {%- endmacro %}
 
-
 {#-
     By what a table was built. The number grows with changes of these macros that give other rows of the same events:
     then existing tables are rebuilt.
@@ -79,18 +84,15 @@
     {{ return(local_md5('7 ' ~ text)) }}
 {%- endmacro %}
 
-
 {#- What the arguments of `debezium_changes` declare, as text. -#}
 {% macro _declared_text(declared) -%}
     {{ return(tojson(dict(declared, events=none, engine=declaration_digest('')))) }}
 {%- endmacro %}
 
-
 {#- The name of the last rebuild of a change log, from its properties. -#}
 {% macro _base(stored) -%}
     {{ return(stored.get('cdc.base') or stored.get('cdc.declaration')) }}
 {%- endmacro %}
-
 
 {#-
     The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has
@@ -107,25 +109,31 @@
     {%- set text = stored.get('cdc.declared') or '{}' -%}
     {%- set before = fromjson(text).get('columns', {}) -%}
     {%- set added = declared.columns.keys() | reject('in', before) | list -%}
-    {%- set columns, renamed, named, values = {}, {}, [], [] -%}
-    {%- for name, type in declared.columns.items() if name in before -%} {%- do columns.update({name: type}) -%} {%- endfor -%}
-    {%- for name, in_events in declared.renamed.items() if name in before -%} {%- do renamed.update({name: in_events}) -%} {%- endfor -%}
+    {%- set columns, renamed, named = {}, {}, [] -%}
+    {%- for name, type in declared.columns.items() if name in before -%}
+        {%- do columns.update({name: type}) -%}
+    {%- endfor -%}
+    {%- for name, in_events in declared.renamed.items() if name in before -%}
+        {%- do renamed.update({name: in_events}) -%}
+    {%- endfor -%}
     {%- set has_other_rows = _declared_text(dict(declared, columns=columns, renamed=renamed)) != text -%}
     {%- for name in added if not has_other_rows -%}
         {%- do named.append(declared.renamed.get(name, name)) -%}
-        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
     {%- endfor -%}
-    {%- if has_other_rows or added and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
+    {%- if has_other_rows or added
+        and not _is_null_where_absent(declared, added, named) -%} {{ return(none) }} {%- endif -%}
     {%- set condition = ' and ' ~ _batches('batch', 0, above) ~ ' and (' ~ _may_have_members(named) ~ ')' -%}
     {%- set of_topics = 'topic in (' ~ _literals(declared.topics) ~ ')' -%}
-    {%- if not (added and above) or not run_query('select count(*) from ' ~ declared.events ~ ' where ' ~ of_topics ~ condition).rows[0][0] -%}
+    {%- if not (added and above) or not run_query(
+        'select count(*) from ' ~ declared.events ~ ' where ' ~ of_topics ~ condition
+    ).rows[0][0] -%}
         {{ return(added) }}
     {%- endif -%}
     {%- set typed = _typed_records(**dict(declared, condition=condition)) -%}
-    {%- set others = "_cdc_kind = 'rejected' or " ~ values | join(' or ') -%}
-    {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows else added) }}
+    {%- set others = "_cdc_kind = 'rejected' or " ~ _have_something_in(added) -%}
+    {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows
+        else added) }}
 {%- endmacro %}
-
 
 {#-
     Whether a record that does not name a column has the same row with that column as without it. `named`: the columns
@@ -133,13 +141,14 @@
 -#}
 {% macro _is_null_where_absent(declared, added, named) -%}
     {%- set c = debezium_connector(declared.connector) -%}
-    {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat' else []) -%}
+    {%- set reads_otherwise = ['payload'] + (_flat_markers({}).keys() | map('lower') | list if c.form == 'flat'
+        else []) -%}
     {%- for name in added -%}
-        {%- if declared.columns[name] == 'shard' or named[loop.index0] | lower in reads_otherwise -%} {{ return(false) }} {%- endif -%}
+        {%- if declared.columns[name] == 'shard'
+            or named[loop.index0] | lower in reads_otherwise -%} {{ return(false) }} {%- endif -%}
     {%- endfor -%}
     {{ return(c.left_out not in ('unset', 'untouched') and not c.null_is_ambiguous) }}
 {%- endmacro %}
-
 
 {#-
     The condition that a record may have one of some members: its text has the name, or has letters escaped. No writer
@@ -149,11 +158,20 @@
     {%- set marks = [] -%}
     {%- for name in names -%}
         {%- if modules.re.search('["&/<>\\\\\x00-\x1f]', name) -%} {%- do marks.append('true') -%} {%- endif -%}
-        {%- do marks.append('contains(value, ' ~ literal('"' ~ name ~ '"') ~ ')' ~ ('' if name.isascii() else " or contains(value, '\\\\u')")) -%}
+        {%- do marks.append('contains(value, ' ~ literal('"' ~ name ~ '"') ~ ')'
+            ~ ('' if name.isascii() else " or contains(value, '\\\\u')")) -%}
     {%- endfor -%}
     {{ marks | join(' or ') }}
 {%- endmacro %}
 
+{#- The condition that a change has a value, or an unavailable one, in one of some columns. -#}
+{% macro _have_something_in(names) -%}
+    {%- set found = [] -%}
+    {%- for name in names -%}
+        {%- do found.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
+    {%- endfor -%}
+    {{ return(found | join(' or ')) }}
+{%- endmacro %}
 
 {#-
     The columns that silver or a history has to get; none if merged changes have something in them, or if it has others,
@@ -163,18 +181,13 @@
     {%- set before = fromjson(stored.get('cdc.columns', '[]')) -%}
     {%- set added = columns | reject('in', before) | list -%}
     {%- if columns | select('in', before) | list != before -%} {{ return(none) }} {%- endif -%}
-    {%- set values = [] -%}
-    {%- for name in added -%}
-        {%- do values.append(quoted(name) ~ ' is not null or array_contains(_cdc_omitted, ' ~ literal(name) ~ ')') -%}
-    {%- endfor -%}
     {%- if added and run_query(
-        'select 1 from ' ~ changes ~ ' where ' ~ merged ~ ' and (' ~ values | join(' or ') ~ ') limit 1'
+        'select 1 from ' ~ changes ~ ' where ' ~ merged ~ ' and (' ~ _have_something_in(added) ~ ') limit 1'
     ).rows -%}
         {{ return(none) }}
     {%- endif -%}
     {{ return(added) }}
 {%- endmacro %}
-
 
 {#-
     An event that is merged is read in no increment again: where it has something in a new column or topic, or connector
@@ -191,11 +204,11 @@
         {%- endif -%}
     {%- endset -%}
     {%- if config.get('on_schema_change') == 'fail' and (added or removed) -%}
-        {{ exceptions.raise_compiler_error(told ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
+        {{ exceptions.raise_compiler_error(told
+            ~ '.\n  on_schema_change is fail; rebuild the table with --full-refresh to take them.') }}
     {%- endif -%}
     {%- do log(told ~ ('; the table is rebuilt from all events' if is_new else ''), info=true) -%}
 {%- endmacro %}
-
 
 {#- dbt reads a line break in a text of its YAML as none, or as another. -#}
 {% macro _without_blanks(names) -%}

@@ -4,8 +4,8 @@
     - `_after`: the document with the declared columns, or the fields that an update sets if it carries no document,
     - `_before`: the document before a delete,
     - `_document_key`: the key as the record's own key has it,
-    - `_touched`, `_patches`: of an update that carries no document, the fields that it sets or removes, and all that it does, in
-      its order; NULL of all other events,
+    - `_touched`, `_patches`: of an update that carries no document, the fields that it sets or removes, and all that it
+      does, in its order; NULL of all other events,
     - `_document_end`, `_document_corrupt`: as of the value itself.
 
     All texts are parsed in one go; the generators keep Spark from copying the parse.
@@ -29,10 +29,10 @@
             ',"before":', if({{ c.op }} = 'd', coalesce({{ payload }}.before, 'null'), 'null'),
             ',"key":', coalesce(_key_payload.{{ c.document_key[0] }}, _key_text, 'null'), ',"_end":1}'
         ),
-        {{ literal(_document_schema(keys, columns)) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')
+        {{ literal(_document_schema(keys, columns)) }},
+            map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')
     ))) as _after, _before, _document_key, _document_end, _document_corrupt
 {%- endmacro %}
-
 
 {% macro _document_schema(keys, columns) -%}
     {%- set after = [] -%}
@@ -42,17 +42,16 @@
         {%- if name in keys or not keys -%} {%- do before.append(after[-1]) -%} {%- endif -%}
     {%- endfor -%}
     {{ return(
-        'after struct<' ~ (after or ['_none: string']) | join(', ') ~ '>, before struct<' ~ (before or ['_none: string']) | join(', ')
+        'after struct<' ~ (after or ['_none: string']) | join(', ') ~ '>, before struct<'
+            ~ (before or ['_none: string']) | join(', ')
         ~ '>, key variant, _end int, _corrupt string'
     ) }}
 {%- endmacro %}
-
 
 {#- Whether a column is the document itself, and no field of it. -#}
 {% macro _is_whole_document(type) -%}
     {{ return(type == 'Bson(document)') }}
 {%- endmacro %}
-
 
 {#- The JSON value of a column: the whole document as it came, a field of it, or the key. -#}
 {% macro _document_value(name, type, is_whole, keys) -%}
@@ -71,61 +70,66 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
-    Whether an update that carries no document cannot be applied: it changes a part of a column that is no JSON.
-    A dot in a path may as well be part of a field's name; no column with a dot is told from a path.
+    Whether an update without a document cannot be applied: it changes a part of a column that is no JSON. A column with
+    a dot in its name cannot be distinguished from a path.
 -#}
 {% macro _cannot_be_patched(keys, columns) -%}
     {%- set whole = [] -%}
-    {%- for name, type in columns.items() if '.' in name or not keys and _is_whole_document(type) -%} {%- do whole.append(name) -%} {%- endfor -%}
-    {%- set closed = columns.keys() | reject('in', _columns_of_json('Bson(any)', keys, columns) + _columns_of_json('Bson(document)', keys, columns)) | list -%}
+    {%- for name, type in columns.items() if '.' in name or not keys and _is_whole_document(type) -%}
+        {%- do whole.append(name) -%}
+    {%- endfor -%}
+    {%- set closed = columns.keys() | reject('in',
+        _columns_of_json('Bson(any)', keys, columns) + _columns_of_json('Bson(document)', keys, columns)) | list -%}
     {%- if whole -%}
         _touched is not null
     {%- else -%}
         _touched is not null and _patches is null or exists(_patches, p ->
             p.path is null or p.size < 0
-            {%- if closed %} or (size(p.path) > 1 or p.size is not null) and p.path[0] in ({{ _literals(closed) }}){% endif %})
+            {%- if closed %} or (size(p.path) > 1 or p.size is not null)
+                and p.path[0] in ({{ _literals(closed) }}){% endif %})
     {%- endif -%}
 {%- endmacro %}
 
-
-{#- The columns of a type of BSON, of which an update may change a part where they hold JSON; a log without a key has none. -#}
+{#- The columns of a BSON type that an update may change in part; none without a key. -#}
 {% macro _columns_of_json(kind, keys, columns) -%}
     {%- set found = [] -%}
-    {%- for name, type in columns.items() if type == kind and keys and name not in keys -%} {%- do found.append(name) -%} {%- endfor -%}
+    {%- for name, type in columns.items() if type == kind and keys and name not in keys -%}
+        {%- do found.append(name) -%}
+    {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#- Whether the rows of a table are documents with a key, by the `meta` of its staging model. -#}
 {% macro is_of_documents(meta) -%}
-    {%- if meta.get('keys') and meta.get('connector') -%} {{ return(debezium_connector(meta.connector).form == 'document') }} {%- endif -%}
-    {{ return(false) }}
+    {%- set has_key = meta.get('keys') and meta.get('connector') -%}
+    {{ return(debezium_connector(meta.connector).form == 'document' if has_key else false) }}
 {%- endmacro %}
 
-
 {#-
-    The fields that an update sets or removes, and what it did, in the order in which it is applied: arrays are cut before fields are set.
-    `fields` are the members of what it sets, NULL where that is no JSON.
+    The fields that an update sets or removes, and what it did, in the order in which it is applied: arrays are cut
+    before fields are set. `fields` are the members of what it sets, NULL where that is no JSON.
 -#}
 {% macro _touched_and_patches(c, fields) -%}
     named_struct(
         'touched', array_union(coalesce({{ fields }}.name, array()), {{ c.field_update.removed }}),
         'patches', concat(
-            transform({{ c.field_update.truncated }}, t -> struct({{ _steps('t.field') }} as path, coalesce(t.size, -1) as size, cast(null as string) as value)),
-            transform({{ c.field_update.removed }}, f -> struct({{ _steps('f') }} as path, cast(null as int) as size, cast(null as string) as value)),
-            transform({{ fields }}, f -> struct({{ _steps('f.name') }} as path, cast(null as int) as size, f.text as value))
+            transform({{ c.field_update.truncated }},
+                t -> struct({{ _steps('t.field') }} as path, coalesce(t.size, -1) as size,
+                    cast(null as string) as value)),
+            transform({{ c.field_update.removed }},
+                f -> struct({{ _steps('f') }} as path, cast(null as int) as size, cast(null as string) as value)),
+            transform({{ fields }}, f -> struct({{ _steps('f.name') }} as path, cast(null as int) as size,
+                f.text as value))
         )
     )
 {%- endmacro %}
 
-
 {#- The steps of a path of fields; most have one. -#}
 {% macro _steps(path) -%}
-    case when contains({{ path }}, '.') then split({{ path }}, '\\.') when {{ path }} is not null then array({{ path }}) end
+    case when contains({{ path }}, '.') then split({{ path }}, '\\.') when {{ path }} is not null
+        then array({{ path }}) end
 {%- endmacro %}
-
 
 {#- What an update did to columns of JSON: to a part of one, and all of it to the document itself. -#}
 {% macro _patches_of_columns(keys, columns, renamed) -%}
@@ -147,7 +151,6 @@
         cast(array() as {{ patches_type() }})
     )
 {%- endmacro %}
-
 
 {#- The name that a column has in the table, of an expression that gives its name in the events. -#}
 {% macro _name_kept(name, columns, kept) -%}

@@ -1,17 +1,21 @@
 {#-
-    Records of a relation with `value` parsed once, by a lateral view: `_event.payload` (values with and without a schema block in one shape),
-    `_end`, which is set only if the whole value is JSON and nothing follows it, and `_corrupt`, which is set where a value does not fit its declared
-    type. All lateral views of a query have one name: qualify nothing by it.
+    Records of a relation with `value` parsed once, by a lateral view: `_event.payload` (values with and without a
+    schema block in one shape), `_end`, which is set only if the whole value is JSON and nothing follows it, and
+    `_corrupt`, which is set where a value does not fit its declared type. All lateral views of a query have one name:
+    qualify nothing by it.
 
-    The schema block, most of the bytes, is cut off unread: `_tail` is what stands behind the last `"payload":`. Where that is a member inside of the
-    payload, it does not begin as a payload does, and the value is parsed as it is; if it does, the rest is no whole JSON (`_end`). The generator
-    keeps Spark from copying the parse into every expression that reads it, and into filters.
+    The schema block, most of the bytes, is cut off unread: `_tail` is what stands behind the last `"payload":`. Where
+    that is a member inside of the payload, it does not begin as a payload does, and the value is parsed as it is; if it
+    does, the rest is no whole JSON (`_end`). The generator keeps Spark from copying the parse into every expression
+    that reads it, and into filters.
 -#}
 {% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false) -%}
 {%- set begins = '{"schema":' ~ ('{' if is_flat else '') -%}
-{%- set is_payload = "startswith(_tail, '{')" if is_flat else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
+{%- set is_payload = "startswith(_tail, '{')" if is_flat
+    else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
     (
-        select *{% if not has_own_payload %}, if(startswith(value, '{{ begins }}'), substring_index(value, '"payload":', -1), null) as _tail{% endif %}
+        select *{% if not has_own_payload %},
+        if(startswith(value, '{{ begins }}'), substring_index(value, '"payload":', -1), null) as _tail{% endif %}
         from {{ events }} where {{ condition }}
     ) as records
     lateral view inline(array(from_json(
@@ -22,27 +26,26 @@
             when {{ _begins_as_wrapped() }}{{ ' and ' ~ _is_wrapper() if is_flat }} then value
             else concat('{"payload":', value, '}')
         end, ',"_end":1}'),
-        {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647', 'allowSingleQuotes', 'false')
+        {{ literal(schema) }}, map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647',
+            'allowSingleQuotes', 'false')
     ))) as _event, _end, _corrupt
 {%- endmacro %}
-
 
 {#- Whether a value may be Connect's wrapper around a row or an envelope: its first member is one of the wrapper's. -#}
 {% macro _begins_as_wrapped() -%}
     left(value, 40) rlike '^\\s*[{]\\s*"(schema|payload)"\\s*:'
 {%- endmacro %}
 
-
-{#- Whether a value is nothing but what Connect puts around a row. Rows may have columns of these names, and begin with them. -#}
+{#-
+    Whether a value is nothing but what Connect puts around a row. Rows may have columns of these names, and begin with
+    them.
+-#}
 {% macro _is_wrapper() -%}
     sort_array(json_object_keys(value)) in (array('payload'), array('payload', 'schema'))
 {%- endmacro %}
 
-
 {#- The schema that a value is parsed with: what the connector reads, and the row images with their declared types. -#}
 {% macro envelope_schema(c, keys, columns) -%}
-    {%- set source = [] -%}
-    {%- for field in c.source -%} {%- do source.append(quoted(field) ~ ': string') -%} {%- endfor -%}
     {%- set before = [] -%}
     {%- set after = [] -%}
     {%- for name, type in columns.items() -%}
@@ -54,16 +57,21 @@
     {%- if c.form == 'flat' -%}
         {%- set told_by = [] -%}
         {%- for name in _flat_markers(columns) -%} {%- do told_by.append(name ~ ': string') -%} {%- endfor -%}
-        {{ return('_event struct<payload: struct<' ~ (after + c.fields + told_by) | join(', ') ~ '>>, _end int, _corrupt string') }}
+        {{ return('_event struct<payload: struct<' ~ (after + c.fields + told_by) | join(', ')
+            ~ '>>, _end int, _corrupt string') }}
     {%- endif -%}
     {%- set members = [
-        'op: string', 'ts_ms: string', 'source: struct<' ~ source | join(', ') ~ '>', 'status: string', 'ddl: string', 'tableChanges: string',
+        'op: string', 'ts_ms: string', 'source: struct<' ~ _quoted_list(c.source, '{}: string') ~ '>',
+        'status: string', 'ddl: string',
+        'tableChanges: string',
         'historyRecord: string', 'aggregate_type: string',
     ] + c.fields -%}
     {%- if c.form == 'document' -%}
-        {{ return('_event struct<payload: struct<' ~ (members + ['before: string', 'after: string']) | join(', ') ~ '>>, _end int, _corrupt string') }}
+        {{ return('_event struct<payload: struct<' ~ (members + ['before: string', 'after: string']) | join(', ')
+            ~ '>>, _end int, _corrupt string') }}
     {%- endif -%}
-    {%- set befores = _image_members(c, 'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
+    {%- set befores = _image_members(c,
+        'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
     {%- for member in befores | reject('in', _image_members(c, 'after')) -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
     {%- endfor -%}
@@ -72,7 +80,6 @@
     {%- endfor -%}
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
 {%- endmacro %}
-
 
 {#- A column of an image, as `from_json` reads it. A key column of cells is text: it may be a cell or a plain value. -#}
 {% macro _column_schema(c, json, is_key) -%}
@@ -85,31 +92,34 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- The members of the value that hold an image, `before` or `after`. -#}
 {% macro _image_members(c, image) -%}
     {{ return([c[image]] if c[image] is string else c[image]) }}
 {%- endmacro %}
-
 
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
     {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
     {%- set members = [] -%}
-    {%- for member in _image_members(c, image) -%} {%- do members.append('_event.payload.' ~ quoted(member)) -%} {%- endfor -%}
+    {%- for member in _image_members(c, image) -%}
+        {%- do members.append('_event.payload.' ~ quoted(member)) -%}
+    {%- endfor -%}
     {{ return(members[0] if members | length == 1 else 'coalesce(' ~ members | join(', ') ~ ')') }}
 {%- endmacro %}
-
 
 {#- A column of an image; of several members that hold images, of the first that has it. -#}
 {% macro _column_of_image(c, image, name) -%}
     {%- if c.form in ('flat', 'document') -%} {{ return(_image(c, image) ~ '.' ~ quoted(name)) }} {%- endif -%}
-    {%- set found = [] -%}
-    {%- for member in _image_members(c, image) -%} {%- do found.append('_event.payload.' ~ quoted(member) ~ '.' ~ quoted(name)) -%} {%- endfor -%}
-    {{ return(found[0] if found | length == 1 else 'coalesce(' ~ found | join(', ') ~ ')') }}
+    {{ return(_of_members(c, image, '_event.payload.{}.' ~ quoted(name))) }}
 {%- endmacro %}
 
+{#- What the first member that holds an image gives. -#}
+{% macro _of_members(c, image, text) -%}
+    {%- set members = _image_members(c, image) -%}
+    {%- set found = _quoted_list(members, text) -%}
+    {{ return(found if members | length == 1 else 'coalesce(' ~ found ~ ')') }}
+{%- endmacro %}
 
 {#- The JSON value of a column of an image, `before` or `after`, or of the row that counts, `_row`. -#}
 {% macro _member(image, c, name, json, keys) -%}
@@ -121,21 +131,19 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- The text of a key column that may be a cell. -#}
 {% macro _text_of_cell(c, text) -%}
-    {{ return("if(startswith(" ~ text ~ ", '{'), get_json_object(" ~ text ~ ", '$.value'), " ~ text ~ ")" if c.form == 'cells' else text) }}
+    {{ return("if(startswith(" ~ text ~ ", '{'), get_json_object(" ~ text ~ ", '$.value'), " ~ text
+        ~ ")" if c.form == 'cells' else text) }}
 {%- endmacro %}
-
 
 {% macro _json_value(value, json) -%}
     {{ 'if(is_variant_null(' ~ value ~ '), null, ' ~ value ~ ')' if json == 'variant' else value }}
 {%- endmacro %}
 
-
 {#-
-    The JSON value of a key column in the row as it was. Of an update `before` counts before the connector's own member, which may have the
-    new key; of a delete that member does, because columns of `before` may be invented.
+    The JSON value of a key column in the row as it was. Of an update `before` counts before the connector's own member,
+    which may have the new key; of a delete that member does, because columns of `before` may be invented.
 -#}
 {% macro _old_key_value(c, name, json, keys, of_delete=false) -%}
     {%- set before = _member('before', c, name, json, keys) -%}
@@ -147,11 +155,10 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
-    The JSON value of a column. A delete has key columns only, from the Kafka key where that names them, else from the event (the other way
-    round where the connector names a member for it), else from a Kafka key that is a bare value, which may be that of any column: other
-    columns of a partial `before` are invented by Debezium.
+    The JSON value of a column. A delete has key columns only, from the Kafka key where that names them, else from the
+    event (the other way round where the connector names a member for it), else from a Kafka key that is a bare value,
+    which may be that of any column: other columns of a partial `before` are invented by Debezium.
 -#}
 {% macro _image_value(c, field, keys, has_two_halves) -%}
     {%- if field.is_shard -%}
@@ -163,27 +170,27 @@
         {%- set named = _key_value(c, field.name, field, keys) -%}
         {%- set bare = [_bare_key(field)] if _is_plain_key(field.json) and keys | length == 1 else [] -%}
         {%- set old = 'coalesce(' ~ (([before, named] if c.key else [named, before]) + bare) | join(', ') ~ ')' -%}
-        if(_op = 'd', {{ "if(_half = 'out', " ~ _old_key_value(c, field.name, field.json, keys) ~ ', ' ~ old ~ ')' if has_two_halves else old }},
+        if(_op = 'd', {{ "if(_half = 'out', " ~ _old_key_value(c, field.name, field.json, keys) ~ ', ' ~ old
+            ~ ')' if has_two_halves else old }},
             {{ _member('_row', c, field.name, field.json, keys) }})
     {%- else -%}
         {{ field.image }}
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Whether both images have a key and these differ: as JSON text, because a variant has no equality. -#}
 {% macro _key_has_changed(c, fields, keys) -%}
     {%- for field in fields if field.name in keys -%}
         {%- set before = _old_key_value(c, field.name, field.json, keys) -%}
         {%- set after = _member('after', c, field.name, field.json, keys) -%}
-        {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if field.json == 'variant' else before ~ ' <> ' ~ after }}{{ ' or ' if not loop.last }}
+        {{ 'to_json(' ~ before ~ ') <> to_json(' ~ after ~ ')' if field.json == 'variant' else before ~ ' <> '
+            ~ after }}{{ ' or ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}
 
-
 {#-
-    Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. Where a column of the key is
-    named `payload`, its object tells which of them it is.
+    Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. Where a
+    column of the key is named `payload`, its object tells which of them it is.
 -#}
 {% macro _parsed_key(keys, columns) -%}
     {%- set fields = [] -%}
@@ -193,22 +200,20 @@
     {%- endfor -%}
     {%- set wrapped = 'payload struct<' ~ fields | join(', ') ~ '>' -%}
     {%- if _names_payload(keys) -%}
-        from_json(if(startswith(get_json_object(key, '$.payload'), '{'), key, concat('{"payload":', key, '}')), {{ literal(wrapped) }})
+        from_json(if(startswith(get_json_object(key, '$.payload'), '{'), key, concat('{"payload":', key, '}')),
+            {{ literal(wrapped) }})
     {%- else -%}
         from_json(key, {{ literal(wrapped ~ ', ' ~ fields | join(', ') | replace('`: ', '` ')) }})
     {%- endif -%}
 {%- endmacro %}
 
-
 {% macro _names_payload(keys) -%}
     {{ return('payload' in keys | map('lower') | list) }}
 {%- endmacro %}
 
-
 {% macro _is_plain_key(json) -%}
     {{ return(json in ('smallint', 'int', 'bigint', 'string', 'boolean')) }}
 {%- endmacro %}
-
 
 {% macro _key_value(c, name, type, keys) -%}
     {%- set parts = [] -%}
@@ -221,8 +226,10 @@
     {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) else value }}
 {%- endmacro %}
 
-
-{#- A Kafka key that is one value: of JSON, with or without a schema block, or a text. `Struct{id=1}` is Connect's text of a key, and no value. -#}
+{#-
+    A Kafka key that is one value: of JSON, with or without a schema block, or a text. `Struct{id=1}` is Connect's text
+    of a key, and no value.
+-#}
 {% macro _bare_key(type) -%}
     try_cast(coalesce(
         nullif(regexp_replace(get_json_object(key, '$.payload'), '^[{\\[].*', ''), ''),

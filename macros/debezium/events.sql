@@ -9,18 +9,21 @@
     {%- set c = debezium_connector(connector) -%}
     {%- if not c.table -%}
         {{ exceptions.raise_compiler_error(
-            "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector ~ "' do not name their table; their topic does.\n"
+            "debezium_events in model " ~ model.name ~ ": events of connector '" ~ connector
+                ~ "' do not name their table; their topic does.\n"
             ~ "  Have the staging models read source('bronze', …) without routed, and delete this model."
         ) }}
     {%- endif -%}
     {%- set bounds = _look_up_landed(events, topics) -%}
-    {%- set condition = 'topic in (' ~ _literals(topics) ~ ') and error is null and ' ~ _batches('batch', bounds.above, bounds.up_to) %}
+    {%- set condition = 'topic in (' ~ _literals(topics)
+        ~ ') and error is null and ' ~ _batches('batch', bounds.above, bounds.up_to) %}
 with named as (
 
     select
         *,
         case
-            when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %} then to_json(array({{ c.table | join(', ') }}))
+            when _end is not null {%- for name in c.table %} and {{ name }} <> '' {%- endfor %}
+                then to_json(array({{ c.table | join(', ') }}))
         end as source_table,
         {{ c.op }} as _op
     from {{ parsed_event(events, condition, envelope_schema(c, [], {})) }}
@@ -43,7 +46,6 @@ from told
 
 {%- endmacro %}
 
-
 {#- Why a record that names no table cannot be used, or NULL; one that names a table is judged by its staging model. -#}
 {% macro _error(c) -%}
     case
@@ -59,31 +61,27 @@ from told
     end
 {%- endmacro %}
 
-
 {#- The condition that a record of an events model names a table. -#}
 {% macro _is_of_table(table) -%}
     source_table = {{ _table_name(table) }}
 {%- endmacro %}
-
 
 {#- The name of a table as it stands in `source_table`. -#}
 {% macro _table_name(table) -%}
     to_json(array({{ _literals(table) }}))
 {%- endmacro %}
 
-
 {#-
-    The records that an events model has not read yet, and what its materialization has to know, as in `_look_up_bounds`;
-    outside of a run everything. A model whose text changed is built anew. `snapshot` is the one that was
-    looked at: where another run has written since, this one fails, and no record stands twice.
-
-    Partitions are named by texts of the source, which may be too long for a path.
+    The records that an events model has not read yet, as in `_look_up_bounds`; everything outside of a run. A model
+    whose text changed is rebuilt. If another run has written since `snapshot`, this one fails, so no record stands
+    twice.
 -#}
 {% macro _look_up_landed(events, topics) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'above': 0, 'up_to': none}) }}
     {%- endif -%}
-    {%- set bounds = _bounds_of_records(events, {'relation': events, 'topics': topics}, landed_batches(events).last, 'batch') -%}
+    {%- set bounds = _bounds_of_records(events, {'relation': events, 'topics': topics}, landed_batches(events).last,
+        'batch') -%}
     {%- do bounds.update({'properties': dict(bounds.properties, **{
         'write.object-storage.enabled': 'true',
         'write.object-storage.partitioned-paths': 'false',

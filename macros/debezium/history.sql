@@ -15,7 +15,8 @@
     {%- set versions = _versions(changes, keys, track, bounds) -%}
     {%- set row = _quoted_list(bounds.columns + _version_columns()) -%}
     {%- set compared = _comparable(bounds.columns + _version_columns(), bounds.maps) -%}
-    {%- set of_version = _quoted_list(keys + ['_cdc_position']) ~ ', struct(' ~ row ~ ') as _cdc_row, ' ~ compared ~ ' as _cdc_compared' %}
+    {%- set of_version = _quoted_list(keys + ['_cdc_position']) ~ ', struct(' ~ row ~ ') as _cdc_row, ' ~ compared
+        ~ ' as _cdc_compared' %}
     {%- if bounds.is_new %}
 select {{ row }} from ({{ versions }}) as versions
     {%- else %}
@@ -26,39 +27,40 @@ from (
     from (
         select {{ of_version }}
         from {{ this }}
-        where _cdc_known_to is null {%- if not bounds.is_truncated %} and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }}) {%- endif %}
+        where _cdc_known_to is null {%- if not bounds.is_truncated %}
+            and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }}) {%- endif %}
     ) as known
     full outer join (select {{ of_version }} from ({{ versions }}) as versions) as versions
-        on {% for name in keys + ['_cdc_position'] %}known.{{ quoted(name) }} = versions.{{ quoted(name) }}{{ ' and ' if not loop.last }}{% endfor %}
+        on {{ _quoted_list(keys + ['_cdc_position'], 'known.{} = versions.{}', ' and ') }}
     where not known._cdc_compared <=> versions._cdc_compared
 ) as compared
 lateral view inline(filter(
-    array(struct(_cdc_known as _cdc_row, false as _cdc_is_new), struct(_cdc_row, true as _cdc_is_new)), c -> c._cdc_row is not null
+    array(struct(_cdc_known as _cdc_row, false as _cdc_is_new), struct(_cdc_row, true as _cdc_is_new)),
+    c -> c._cdc_row is not null
 )) changed as _cdc_row, _cdc_is_new
     {%- endif %}
 {%- endmacro %}
 
-
 {#- What a history has besides the columns of the table, up to what is known. -#}
 {% macro _version_columns() -%}
     {{ return([
-        '_cdc_op', '_cdc_position', '_cdc_end_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_valid_from', '_cdc_valid_to',
+        '_cdc_op', '_cdc_position', '_cdc_end_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_valid_from',
+        '_cdc_valid_to',
         '_cdc_valid_from_landing',
     ]) }}
 {%- endmacro %}
 
-
 {#- Columns as one value that can be compared, which Spark does not do with maps. -#}
 {% macro _comparable(names, maps) -%}
-    struct({% for name in names %}{{ 'array_sort(map_entries(' ~ quoted(name) ~ '))' if name in maps else quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
+    struct({% for name in names %}{{ 'array_sort(map_entries(' ~ quoted(name)
+        ~ '))' if name in maps else quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}
-
 
 {#- The keys that new changes touch. -#}
 {% macro _touched_keys(changes, keys, bounds) -%}
-    select {{ _quoted_list(keys) }} from {{ changes }} where _cdc_kind = 'change' and {{ _batches('_cdc_append', bounds.above, bounds.up_to) }}
+    select {{ _quoted_list(keys) }} from {{ changes }} where _cdc_kind = 'change'
+        and {{ _batches('_cdc_append', bounds.above, bounds.up_to) }}
 {%- endmacro %}
-
 
 {#-
     The versions of all keys, or of those that new changes touch.
@@ -71,57 +73,24 @@ lateral view inline(filter(
 {%- set in_life = 'partition by ' ~ _quoted_list(keys) ~ ', _cdc_life order by _cdc_position' -%}
 {%- set others = bounds.columns | reject('in', keys) | list -%}
 {%- set tracked = track or others -%}
-{%- set at = 'coalesce(_cdc_changed_at, _cdc_landed_at)' -%}
-{#-
-    A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in
-    the same life.
--#}
-with truncates as (
-    select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))), array()) as _cdc_truncates
-    from {{ changes }}
-    where _cdc_kind = 'truncate' and {{ _batches('_cdc_append', 0, bounds.up_to) }}
-),
-
-changes as (
-    select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id', '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _cdc_at
-        {{- ', _cdc_move' if bounds.is_moved }}
-    from {{ changes }}
-    where
-        _cdc_kind = 'change'
-        and {{ _batches('_cdc_append', 0, bounds.up_to) }}
-        {%- if not bounds.is_new and not bounds.is_truncated %}
-        and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }})
-        {%- endif %}
-),
-
-{{ _with_handovers(keys, by_key) if bounds.is_moved }}
-lives as (
-    select
-        changes.*,
-        {%- set ends = '_cdc_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
-        {{ ends }} as _cdc_is_end,
-        get(filter(_cdc_truncates, t -> t.position > _cdc_position), 0) as _cdc_truncate,
-        greatest(max(_cdc_at) over ({{ by_key }}), array_max(transform(filter(_cdc_truncates, t -> t.position < _cdc_position), t -> t.at))) as _cdc_since,
-        size(filter(_cdc_truncates, t -> t.position < _cdc_position))
-            + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
-            {{- ' + count_if(_cdc_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _cdc_life
-    from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
-    cross join truncates
-    {{ 'where not _cdc_is_void' if bounds.is_moved }}
-),
+{{ _lives(changes, keys, by_key, bounds) }}
 
 followed as (
-    select *, lead(_cdc_position) over ({{ by_key }}) as _cdc_next, lead(_cdc_since) over ({{ by_key }}) as _cdc_next_since
+    select *, lead(_cdc_position) over ({{ by_key }}) as _cdc_next,
+    lead(_cdc_since) over ({{ by_key }}) as _cdc_next_since
     from lives
 ),
 
 whole as (
     select
-        {{ _quoted_list(keys) }}, _cdc_life, _cdc_op, _cdc_position, _cdc_is_snapshot, _cdc_event_id, _cdc_changed_at, _cdc_since,
+        {{ _quoted_list(keys) }}, _cdc_life, _cdc_op, _cdc_position, _cdc_is_snapshot, _cdc_event_id, _cdc_changed_at,
+            _cdc_since,
         if(_cdc_truncate.position < coalesce(_cdc_next, '~'), _cdc_truncate.position, _cdc_next) as _cdc_end,
-        if(_cdc_truncate.position < coalesce(_cdc_next, '~'), greatest(_cdc_since, _cdc_truncate.at), _cdc_next_since) as _cdc_until,
+        if(_cdc_truncate.position < coalesce(_cdc_next, '~'), greatest(_cdc_since, _cdc_truncate.at),
+            _cdc_next_since) as _cdc_until,
         {%- for name in others %}
-        last_value(if(array_contains(_cdc_omitted, {{ literal(name) }}), null, struct({{ quoted(name) }})), true) over ({{ in_life }}).{{ quoted(name) }} as {{ quoted(name) }},
+        last_value(if(array_contains(_cdc_omitted, {{ literal(name) }}), null, struct({{ quoted(name) }})),
+            true) over ({{ in_life }}).{{ quoted(name) }} as {{ quoted(name) }},
         {%- endfor %}
         _cdc_is_end
     from followed
@@ -130,7 +99,8 @@ whole as (
 told_apart as (
     select *, count_if(_cdc_is_other) over ({{ in_life }}) as _cdc_version
     from (
-        select *, not {{ _comparable(tracked, bounds.maps) }} <=> lag({{ _comparable(tracked, bounds.maps) }}) over ({{ in_life }}) as _cdc_is_other
+        select *, not {{ _comparable(tracked, bounds.maps) }} <=> lag({{ _comparable(tracked,
+            bounds.maps) }}) over ({{ in_life }}) as _cdc_is_other
         from whole
         where not _cdc_is_end
     ) as compared
@@ -152,6 +122,49 @@ from told_apart
 group by {{ _quoted_list(keys) }}, _cdc_life, _cdc_version
 {%- endmacro %}
 
+{#-
+    A life of a key ends with a delete or a truncate. Values that a change left out are those of the change before it in
+    the same life.
+-#}
+{% macro _lives(changes, keys, by_key, bounds) -%}
+{%- set at = 'coalesce(_cdc_changed_at, _cdc_landed_at)' -%}
+with truncates as (
+    select coalesce(array_sort(collect_list(struct(_cdc_position as position, {{ at }} as at))),
+        array()) as _cdc_truncates
+    from {{ changes }}
+    where _cdc_kind = 'truncate' and {{ _batches('_cdc_append', 0, bounds.up_to) }}
+),
+
+changes as (
+    select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id',
+        '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _cdc_at
+        {{- ', _cdc_move' if bounds.is_moved }}
+    from {{ changes }}
+    where
+        _cdc_kind = 'change'
+        and {{ _batches('_cdc_append', 0, bounds.up_to) }}
+        {%- if not bounds.is_new and not bounds.is_truncated %}
+        and ({{ _quoted_list(keys) }}) in ({{ _touched_keys(changes, keys, bounds) }})
+        {%- endif %}
+),
+
+{{ _with_handovers(keys, by_key) if bounds.is_moved }}
+lives as (
+    select
+        changes.*,
+        {%- set ends = '_cdc_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
+        {{ ends }} as _cdc_is_end,
+        get(filter(_cdc_truncates, t -> t.position > _cdc_position), 0) as _cdc_truncate,
+        greatest(max(_cdc_at) over ({{ by_key }}),
+            array_max(transform(filter(_cdc_truncates, t -> t.position < _cdc_position), t -> t.at))) as _cdc_since,
+        size(filter(_cdc_truncates, t -> t.position < _cdc_position))
+            + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
+            {{- ' + count_if(_cdc_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _cdc_life
+    from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
+    cross join truncates
+    {{ 'where not _cdc_is_void' if bounds.is_moved }}
+),
+{%- endmacro %}
 
 {#-
     Changes of keys that one statement passed on (`_moves_event`): an `out` ends a row only if none is left under its
@@ -166,7 +179,8 @@ moved as (
 counted as (
     select
         *,
-        if(_cdc_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_cdc_is_moved, ' ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _cdc_rows
+        if(_cdc_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_cdc_is_moved, '
+            ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _cdc_rows
     from moved
 ),
 
@@ -180,7 +194,6 @@ _handovers as (
 ),
 {%- endmacro %}
 
-
 {#-
     What a history has to read, as its materialization needs it.
 
@@ -192,42 +205,40 @@ _handovers as (
 -#}
 {% macro _history_bounds(changes, keys, track) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'columns': keys, 'maps': [], 'is_new': true, 'above': 0, 'up_to': 0, 'is_moved': false, 'is_truncated': false}) }}
+        {{ return({'columns': keys, 'maps': [], 'is_new': true, 'above': 0, 'up_to': 0, 'is_moved': false,
+            'is_truncated': false}) }}
     {%- endif -%}
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- if not keys -%}
-        {{ exceptions.raise_compiler_error('debezium_history in model ' ~ model.name ~ ': keys is empty. Rows without a key have no versions.') }}
+        {{ exceptions.raise_compiler_error('debezium_history in model ' ~ model.name
+            ~ ': keys is empty. Rows without a key have no versions.') }}
     {%- endif -%}
     {%- set state = state_of_log(changes, source) -%}
     {%- for name in keys + (track or []) if name not in state.columns -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_history in model ' ~ model.name ~ ": '" ~ name ~ "' is none of the columns of " ~ changes ~ ': ' ~ state.columns | join(', ') ~ '.'
+            'debezium_history in model ' ~ model.name ~ ": '" ~ name ~ "' is none of the columns of " ~ changes ~ ': '
+                ~ state.columns | join(', ') ~ '.'
         ) }}
     {%- endfor -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set merged = merged_up_to(existing, "max(_cdc_known_from), ''", stored) if existing else {'up_to': 0, 'is_moved': false} -%}
+    {%- set merged = merged_up_to(existing, "max(_cdc_known_from), ''", stored) if existing else {'up_to': 0,
+        'is_moved': false} -%}
     {%- set declaration = declaration_digest(state.base ~ tojson([keys, track])) -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
-    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to)) if is_same else none -%}
+    {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to))
+        if is_same else none -%}
     {%- set is_new = added is none -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- set above = 0 if is_new or merged.up_to > state.append else merged.up_to -%}
-    {%- set found = run_query(
-        "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), cast(max(_cdc_appended_at) as string), "
-        ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0') ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')
-        ~ ' from ' ~ changes ~ ' where ' ~ _batches('_cdc_append', above, state.append)
-    ).rows[0] -%}
-    {%- if found[4] -%}
-        {{ exceptions.raise_compiler_error(
-            'debezium_history in model ' ~ model.name ~ ': ' ~ changes ~ ' has ' ~ found[4] ~ ' changes of a part of a document. Such documents have no history.\n'
-            ~ '  Set capture.mode to change_streams_update_full, and take a snapshot; or delete this model.'
-        ) }}
-    {%- endif -%}
-    {%- do log('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost', info=true) if existing and is_new -%}
+    {%- set found = _found_for_history(changes, source, above, state.append) -%}
+    {%- do log('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost', info=true) if existing
+        and is_new -%}
     {%- set maps = [] -%}
-    {%- for row in run_query('describe query select * from ' ~ changes).rows -%} {%- do maps.append(row[0]) if row[1].startswith('map<') -%} {%- endfor -%}
+    {%- for row in run_query('describe query select * from ' ~ changes).rows -%}
+        {%- do maps.append(row[0]) if row[1].startswith('map<') -%}
+    {%- endfor -%}
     {%- set bounds = {
         'is_history': true,
         'keys': keys,
@@ -253,37 +264,21 @@ _handovers as (
     {{ return(bounds) }}
 {%- endmacro %}
 
-
-{#-
-    The versions of a history as a relation: those that were true at a time of the source, as they were known at a time.
-
-    - history: relation, of `debezium_history`,
-    - valid_at: a time, as SQL; none for all versions,
-    - known_at: the number of an append of the change log, or a time, as SQL; none for what is known now.
--#}
-{% macro debezium_as_of(history, valid_at=none, known_at=none) -%}
-    {%- set of_knowledge = ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at'] -%}
-    {%- set columns = [] -%}
-    {%- if execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
-        {#- Written out: a view binds `*` by place. #}
-        {%- for name in run_query('select * from ' ~ history ~ ' where false').column_names if name not in of_knowledge -%}
-            {%- do columns.append(quoted(name)) -%}
-        {%- endfor -%}
+{#- What new changes hold: how many changes, how many truncates, the time of the newest append, how many moved keys. -#}
+{% macro _found_for_history(changes, source, above, up_to) -%}
+    {%- set found = run_query(
+        "select count_if(_cdc_kind = 'change'), count_if(_cdc_kind = 'truncate'), "
+        ~ 'cast(max(_cdc_appended_at) as string), '
+        ~ ("count_if(contains(_cdc_move, ' '))" if source.tells_moves else '0')
+        ~ (', count(_cdc_patches)' if source.is_of_documents else ', 0')
+        ~ ' from ' ~ changes ~ ' where ' ~ _batches('_cdc_append', above, up_to)
+    ).rows[0] -%}
+    {%- if found[4] -%}
+        {{ exceptions.raise_compiler_error(
+            'debezium_history in model ' ~ model.name ~ ': ' ~ changes ~ ' has ' ~ found[4]
+                ~ ' changes of a part of a document. Such documents have no history.\n'
+            ~ '  Set capture.mode to change_streams_update_full, and take a snapshot; or delete this model.'
+        ) }}
     {%- endif -%}
-    {%- set conditions = [] -%}
-    {%- if known_at is none -%}
-        {%- do conditions.append('_cdc_known_to is null') -%}
-    {%- else -%}
-        {%- set suffix = '' if known_at is number else '_at' -%}
-        {%- set told = '_cdc_known_from' ~ suffix ~ ' <= ' ~ known_at ~ ' and (_cdc_known_to is null or _cdc_known_to' ~ suffix ~ ' > ' ~ known_at ~ ')' -%}
-        {%- do conditions.append(told) -%}
-    {%- endif -%}
-    {%- if valid_at is not none -%}
-        {%- do conditions.append('_cdc_valid_from <= ' ~ valid_at ~ ' and (_cdc_valid_to is null or _cdc_valid_to > ' ~ valid_at ~ ')') -%}
-    {%- endif -%}
-select
-    {{ columns | join(', ') if columns else '* except (' ~ of_knowledge | join(', ') ~ ')' }},
-    _cdc_end_position is null as _cdc_is_current
-from {{ history }}
-where {{ conditions | join(' and ') }}
+    {{ return(found) }}
 {%- endmacro %}

@@ -1,18 +1,17 @@
 {#-
-    Where a model finds the changes that it has not merged yet: a mapping with `relation`, `condition`, a boolean over
-    its columns, `has_partial`, whether changes among them leave out values, `is_of_documents`, whether they may hold
-    patches, `patched`, the columns of which they do, `passes_keys_on`, whether rows may pass keys on, `is_moved`,
-    whether some did, and `stored`, the table that they are merged into, if any. A first build and a full refresh take
-    everything.
+    The changes that a model has not merged: their `relation` and a `condition`, and
 
-    When a model runs, what its new changes are (how many of each kind, the newest truncate) is asked of the change log.
+    - has_partial: whether some have unavailable values,
+    - is_of_documents, patched: whether the table has patches, and the columns with some,
+    - passes_keys_on, is_moved: whether rows may hand keys over, and whether some did,
+    - stored: the table that they are merged into, or none.
 
-    - changes: relation, the change log,
-    - keys, columns: lists of texts, what the model declares.
+    A first build and a full refresh take everything.
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false, 'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
+        {{ return({'relation': changes, 'condition': 'true', 'has_partial': true, 'is_of_documents': false,
+            'patched': [], 'passes_keys_on': false, 'is_moved': false, 'stored': none}) }}
     {%- endif -%}
     {%- set bounds = _look_up_bounds(changes, keys, columns) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
@@ -32,78 +31,64 @@
     }) }}
 {%- endmacro %}
 
-
 {#- Model → its bounds, of this run. The graph may be that of another one, where a manifest is used again. -#}
 {% macro bounds_of_run() -%}
     {{ return(graph.setdefault('debezium_bounds ' ~ invocation_id, {})) }}
 {%- endmacro %}
 
-
 {#-
+    What a silver model has to merge, as its materialization needs it. Facts of the new changes are there if `has_new`.
+
     - keys, columns: what the model declares,
-    - added: columns that the table has to get, in which no merged change has a value,
-    - declaration: a digest of what the change log was built by,
-    - is_described: whether the table's properties say so,
+    - added: new columns in which no merged change has a value,
+    - declaration: a digest of what the change log was built by; is_described: whether the table's properties have it,
     - changes: the change log, as text,
-    - is_new: whether the table has to be built from all events: it is not there, or was built by another declaration,
-    - bronze: the identity of the table of records,
-    - is_routed: whether the change log reads them of an events model,
-    - above: the newest append of the change log that this table has merged (0 for none),
-    - up_to: the newest append there is,
-    - has_new: whether the log has changes or rejected records between the two,
-    - found: of a rebuild, how many changes and rejected records there are of those that the table had read before,
-    - replaced: of a rebuild, what `_counted_by_replaced` knows of the table before,
-    - is_log: whether its positions are those of a log,
-    - truncated_at: the position of the last truncate that is known, stored or among the new events,
-    - known_truncated_at: the stored one,
-    - described: a digest of the descriptions that its columns have as comments,
-    - truncated_by: its event, the time of it as text, and its batch; none where there is none,
-    - is_truncated: whether the new events hold a truncate,
-    - has_partial: whether some of them leave out values,
-    - is_of_documents: whether the table has patches of columns of JSON,
-    - patched: columns of which it or the new changes have some,
-    - passes_keys_on: whether the table has `_cdc_moves`,
-    - tells_moves: whether the staging model has `_cdc_move`,
-    - is_moved: whether it or the new changes may have any,
-    - lowest: the least place in the log of the new changes and truncates,
-    - places, batches: hashes of their partitions or files, and their batches, two where there are more,
-    - has_snapshot, is_of_topic: whether some are rows of a snapshot; whether some have no place in a log,
-    - is_in_order: whether the changes of each key stand in each partition or file in the order of the log,
-    - has_key_in_places: whether changes of one key stand in two partitions or files,
-    - merged_position: the greatest place in the log that was merged; with the new changes, once they are read,
-    - is_whole: whether no row ever held a value that its newest change left out; with the new changes, once they are
-      read,
-    - is_narrow: whether the newer row counts as a whole wherever two meet,
-    - counted: how many changes and rejected records were merged, as `<number>:<number>`, with the new ones; empty if
-      that is not known,
-    - newest_batch: the newest batch of these,
-    - known_resets, resets: where the log has started over, as stored and as `debezium_resets` finds it now,
-    - snapshot: the one that was looked at, where rows have no key that would show that another run has written them
-      since,
-    - batch: the column of the table that holds the batch.
+    - is_new: whether the table is built from all events,
+    - bronze: the identity of the table of records; is_routed: whether the change log reads them of an events model,
+    - above, up_to: the newest append that this table has merged (0 for none), and the newest there is,
+    - has_new: whether changes or rejected records lie between the two,
+    - found, replaced: of a rebuild, the changes and rejected records among those read before, and what
+      `_counted_by_replaced` knows,
+    - is_log: whether positions are those of a log,
+    - truncated_at, truncated_by: position, event, time and batch of the last truncate; known_truncated_at: the stored
+      position; is_truncated: whether new changes hold one,
+    - described: a digest of the comments of its columns,
+    - has_partial: whether new changes have unavailable values,
+    - is_of_documents, patched: whether the table has patches, and the columns with some,
+    - passes_keys_on, tells_moves, is_moved: whether the table has `_cdc_moves`, the change log `_cdc_move`, and rows
+      some of these,
+    - lowest, merged_position: the least place in the log of new changes, and the greatest one merged,
+    - places, batches: of new changes, at most two of each,
+    - has_snapshot, is_of_topic: whether some are of a snapshot, or have no place in a log,
+    - is_in_order, has_key_in_places: see `_order_of_keys`,
+    - is_whole: whether no row ever had an unavailable value,
+    - is_narrow: whether the newer row counts as a whole,
+    - counted, newest_batch: how many changes and rejected records were merged (`<number>:<number>`, empty if unknown),
+      and up to which batch,
+    - known_resets, resets: the resets of the log, as stored and as found now,
+    - snapshot: the one looked at, if rows have no key; batch: the column that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
     {%- set snapshot = stored['current-snapshot-id'] if existing and not keys else none -%}
     {%- set merged = merged_by_silver(existing, stored) if existing else {} -%}
-    {%- if existing and stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
-            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
-        ) }}
-    {%- endif -%}
+    {%- do _check_same_key(keys, stored) if existing -%}
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- set state = state_of_log(changes, source) -%}
-    {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '') ~ (' with moves' if source.passes_keys_on else '')) -%}
-    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_append', 0, merged.up_to)) if stored.get('cdc.declaration') == declaration else none -%}
+    {%- set declaration = declaration_digest(state.base ~ (' with patches' if source.is_of_documents else '')
+        ~ (' with moves' if source.passes_keys_on else '')) -%}
+    {%- set added = _columns_added_to_silver(stored, changes, columns, _batches('_cdc_append', 0, merged.up_to))
+        if stored.get('cdc.declaration') == declaration else none -%}
     {%- set is_new = added is none -%}
     {%- if existing and (is_new or added) -%}
         {%- do _report_changed_declaration(fromjson(stored.get('cdc.columns', '[]')), columns, is_new) -%}
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
-    {%- if is_new -%} {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_moved': false, 'is_whole': true} -%} {%- endif -%}
+    {%- if is_new -%}
+        {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_whole': true} -%}
+    {%- endif -%}
     {#- A log that is behind was rolled back, and no snapshot says so any more: it is read again from its beginning. #}
     {%- set above = merged.up_to if merged.up_to <= state.append else 0 -%}
     {%- set bounds = {
@@ -123,29 +108,18 @@
         'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'known_truncated_at': stored.get('cdc.truncated-at', ''),
         'described': stored.get('cdc.described', ''),
-        'is_truncated': false,
-        'has_partial': false,
         'is_of_documents': source.is_of_documents,
         'patched': [],
         'passes_keys_on': source.passes_keys_on,
         'tells_moves': source.tells_moves,
         'is_moved': source.tells_moves and merged.is_moved,
         'is_log': source.is_log,
-        'lowest': none,
-        'places': [],
-        'batches': [],
-        'has_snapshot': false,
-        'is_of_topic': false,
-        'is_in_order': true,
-        'has_key_in_places': false,
         'merged_position': merged.second,
         'is_whole': merged.is_whole,
-        'is_narrow': false,
         'counted': merged.counted if above else '0:0',
         'newest_batch': merged.batch,
         'replaced': _counted_by_replaced(landed_batches(source.bronze).id) if is_new else {},
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
-        'resets': '{}',
         'snapshot': snapshot,
         'batch': '_cdc_batch' if keys else '_cdc_append',
     } -%}
@@ -154,12 +128,71 @@
     {{ return(bounds) }}
 {%- endmacro %}
 
+{% macro _check_same_key(keys, stored) -%}
+    {%- if stored.get('cdc.keys') != local_md5(tojson(keys)) -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': the key is ' ~ tojson(keys) ~ ', but the table was built with another one.\n'
+            ~ '  Rebuild it: .venv/bin/dbt run --full-refresh --select ' ~ model.name
+        ) }}
+    {%- endif -%}
+{%- endmacro %}
 
 {#- Note in `bounds` what the new changes are. -#}
 {% macro _ask_new_changes(bounds) -%}
     {%- set new = new_changes(bounds) -%}
-    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))", "filter (where _cdc_kind = 'truncate')" -%}
-    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(), "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
+    {%- set found = run_query(_question_of_changes(bounds, new)).rows[0] -%}
+    {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
+    {%- do bounds.update({
+        'has_new': bounds.is_new or found.changes + found.rejected > 0,
+        'counted': (counted[0] + found.changes | int) ~ ':'
+            ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
+        'newest_batch': [bounds.newest_batch, (found.newest_batch or 0) | int] | max(case_sensitive=true),
+        'found': [found.replaced_changes | int, found.replaced_rejects | int],
+        'has_partial': found.partial > 0,
+        'is_moved': bounds.is_moved or found.moved > 0,
+        'lowest': found.lowest,
+        'places': fromjson(found.places),
+        'batches': fromjson(found.batches),
+        'has_snapshot': found.snapshots > 0,
+        'is_of_topic': found.of_topic > 0,
+        'is_in_order': (found.order_of_keys or 0) | int in (0, 2),
+        'has_key_in_places': (found.order_of_keys or 0) | int >= 2,
+        'is_truncated': found.truncated_at is not none,
+    }) -%}
+    {%- if bounds.is_truncated and found.truncated_at > bounds.truncated_at -%}
+        {%- do bounds.update({
+            'truncated_at': found.truncated_at,
+            'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
+        }) -%}
+    {%- endif -%}
+    {%- if bounds.is_of_documents -%}
+        {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
+        {%- set names = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
+        {%- do bounds.update({'patched': bounds.columns | select('in', names.columns[0].values()) | list}) -%}
+    {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ bounds.changes).columns[0].values() -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, '
+            ~ 'and does not say so.\n'
+            ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
+        ) }}
+    {%- endif -%}
+    {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
+    {#- Where a row may hold a value, a late change of the whole row would overwrite it, unless it is no late one. #}
+    {%- do bounds.update({
+        'is_whole': bounds.is_whole and not bounds.has_partial,
+        'is_narrow': not bounds.has_partial and not bounds.patched and not bounds.is_moved
+            and (bounds.is_whole or (bounds.lowest or '') > bounds.merged_position),
+    }) -%}
+    {%- do bounds.update({'merged_position': [bounds.merged_position,
+        found.highest or ''] | max(case_sensitive=true)}) -%}
+{%- endmacro %}
+
+{#- The query that asks what new changes are. -#}
+{% macro _question_of_changes(bounds, new) -%}
+    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))",
+        "filter (where _cdc_kind = 'truncate')" -%}
+    {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(),
+        "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
     {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
     {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
     {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
@@ -182,53 +215,13 @@
         'batches': few.replace('{}', '_cdc_batch'),
         'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
         'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
-        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log and bounds.get('keys') else '0',
+        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log
+            and bounds.get('keys') else '0',
     } -%}
     {%- set aggregates = [] -%}
     {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}
-    {%- set found = run_query('select ' ~ aggregates | join(', ') ~ ' from ' ~ new ~ " as new where _cdc_kind <> 'other_table'").rows[0] -%}
-    {%- set counted = bounds.counted.split(':') | map('int') | list if bounds.counted else none -%}
-    {%- do bounds.update({
-        'has_new': bounds.is_new or found.changes + found.rejected > 0,
-        'counted': (counted[0] + found.changes | int) ~ ':' ~ (counted[1] + found.rejected | int - found.replayed | int) if counted else '',
-        'newest_batch': [bounds.newest_batch, (found.newest_batch or 0) | int] | max(case_sensitive=true),
-        'found': [found.replaced_changes | int, found.replaced_rejects | int],
-        'has_partial': found.partial > 0,
-        'is_moved': bounds.is_moved or found.moved > 0,
-        'lowest': found.lowest,
-        'places': fromjson(found.places),
-        'batches': fromjson(found.batches),
-        'has_snapshot': found.snapshots > 0,
-        'is_of_topic': found.of_topic > 0,
-        'is_in_order': (found.order_of_keys or 0) | int in (0, 2),
-        'has_key_in_places': (found.order_of_keys or 0) | int >= 2,
-        'is_truncated': found.truncated_at is not none,
-    }) -%}
-    {%- if bounds.is_truncated and found.truncated_at > bounds.truncated_at -%}
-        {%- do bounds.update({
-            'truncated_at': found.truncated_at, 'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
-        }) -%}
-    {%- endif -%}
-    {%- if bounds.is_of_documents -%}
-        {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
-        {%- set names = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
-        {%- do bounds.update({'patched': bounds.columns | select('in', names.columns[0].values()) | list}) -%}
-    {%- elif bounds.has_partial and '_cdc_patches' in run_query('describe ' ~ bounds.changes).columns[0].values() -%}
-        {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': its staging model reads documents that updates change in part, and does not say so.\n'
-            ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
-        ) }}
-    {%- endif -%}
-    {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
-    {#- Where a row may hold a value, a late change of the whole row would overwrite it, unless it is no late one. #}
-    {%- do bounds.update({
-        'is_whole': bounds.is_whole and not bounds.has_partial,
-        'is_narrow': not bounds.has_partial and not bounds.patched and not bounds.is_moved
-            and (bounds.is_whole or (bounds.lowest or '') > bounds.merged_position),
-    }) -%}
-    {%- do bounds.update({'merged_position': [bounds.merged_position, found.highest or ''] | max(case_sensitive=true)}) -%}
+    {{ return('select ' ~ aggregates | join(', ') ~ ' from ' ~ new ~ " as new where _cdc_kind <> 'other_table'") }}
 {%- endmacro %}
-
 
 {#-
     How many records of each batch, kind, operation and reason a change log holds. The old half of a change of key is no
@@ -246,7 +239,6 @@ from {{ changes }}
 where _cdc_kind <> 'other_table' and not {{ _is_old_half() }} and {{ condition }}
 group by _cdc_batch, _cdc_kind, _cdc_op, _cdc_reject_reason
 {%- endmacro %}
-
 
 {#- Whether a row of a change log is the old half of a change of key. -#}
 {% macro _is_old_half() -%}

@@ -4,7 +4,8 @@
         {%- if not (c.tombstone_deletes and keys) %}
         when _event.payload is null and (
             coalesce(trim(value), '') = ''
-            or _end is not null and _corrupt is null and (contains(value, '"payload"'){{ ' and ' ~ _is_wrapper() if c.form == 'flat' }} or trim(value) = 'null')
+            or _end is not null and _corrupt is null
+            and (contains(value, '"payload"'){{ ' and ' ~ _is_wrapper() if c.form == 'flat' }} or trim(value) = 'null')
         ) then 'tombstone'
         {%- endif %}
         {{ c.kind }}
@@ -14,9 +15,12 @@
         {#- What is no whole JSON may seem to have members of a column. #}
         when _op = 'm' and _end is not null then 'message'
         when _op is null and _event.payload.status in ('BEGIN', 'END') and _end is not null then 'transaction'
-        when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges, _event.payload.historyRecord) is not null and _end is not null then 'ddl'
-        when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null and _end is not null then 'notification'
-        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null and {{ _has_no_members_but(_members_of_a_heartbeat()) }} then 'heartbeat'
+        when _op is null and coalesce(_event.payload.ddl, _event.payload.tableChanges,
+            _event.payload.historyRecord) is not null and _end is not null then 'ddl'
+        when _op is null and _event.payload.aggregate_type is not null and _event.payload.source is null
+            and _end is not null then 'notification'
+        when _op is null and _event.payload.ts_ms is not null and _event.payload.source is null
+            and {{ _has_no_members_but(_members_of_a_heartbeat()) }} then 'heartbeat'
         {%- if c.not_from %}
         when {{ _is_of_other_connector(c) }} then 'change'
         {%- endif %}
@@ -29,27 +33,31 @@
     end
 {%- endmacro %}
 
-
 {#-
-    Records among flattened rows that are none. Rows may have any columns, so such a record is recognised only by its members, all
-    of them, and not where one of them is a column of the table; `id` may be.
+    Records among flattened rows that are none. Rows may have any columns, so such a record is recognised only by its
+    members, all of them, and not where one of them is a column of the table; `id` may be.
 -#}
 {% macro _flat_kinds(columns) -%}
     {%- for told_by, marker in _flat_markers(columns).items() %}
-        when _event.payload.{{ told_by }} {{ marker.value }} and {{ _has_members(marker.members, marker.further) }} then '{{ marker.kind }}'
+        when _event.payload.{{ told_by }} {{ marker.value }} and {{ _has_members(marker.members, marker.further) }}
+            then '{{ marker.kind }}'
     {%- endfor -%}
 {%- endmacro %}
 
-
-{#- The member that tells of a record which is no row → the members that it has, those that it may have, and what it is then. -#}
+{#-
+    The member that tells of a record which is no row → the members that it has, those that it may have, and what it is
+    then.
+-#}
 {% macro _flat_markers(columns) -%}
     {%- set times = ['ts_ms', 'ts_us', 'ts_ns'] -%}
     {%- set of_ddl = ['source', 'databaseName', 'ddl', 'tableChanges'] -%}
     {%- set markers = {
-        'status': {'kind': 'transaction', 'members': ['status', 'id', 'event_count', 'data_collections'], 'value': "in ('BEGIN', 'END')"},
+        'status': {'kind': 'transaction', 'members': ['status', 'id', 'event_count', 'data_collections'],
+            'value': "in ('BEGIN', 'END')"},
         'tableChanges': {'kind': 'ddl', 'members': of_ddl, 'further': ['schemaName', 'position'] + times},
         'historyRecord': {'kind': 'ddl', 'members': ['source', 'historyRecord']},
-        'aggregate_type': {'kind': 'notification', 'members': ['id', 'aggregate_type', 'type', 'additional_data'], 'further': ['timestamp']},
+        'aggregate_type': {'kind': 'notification', 'members': ['id', 'aggregate_type', 'type', 'additional_data'],
+            'further': ['timestamp']},
         'message': {'kind': 'message', 'members': ['op', 'source', 'message'], 'further': times + ['transaction']},
         'ts_ms': {'kind': 'heartbeat', 'members': ['ts_ms'], 'further': times + ['vgtid']},
     } -%}
@@ -57,49 +65,49 @@
     {%- set found = {} -%}
     {%- for told_by, marker in markers.items() -%}
         {%- set marker = dict({'further': times, 'value': 'is not null'}, **marker) -%}
-        {%- if (marker.members + marker.further) | map('lower') | reject('equalto', 'id') | select('in', declared) | list == [] -%}
+        {%- if (marker.members + marker.further) | map('lower') | reject('equalto', 'id') | select('in',
+            declared) | list == [] -%}
             {%- do found.update({told_by: marker}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#- Whether a value has these members, and at most those of `further` besides. -#}
 {% macro _has_members(members, further) -%}
-    size(array_except(array({{ _literals(members) }}), {{ _members() }})) = 0 and {{ _has_no_members_but(members + further) }}
+    size(array_except(array({{ _literals(members) }}), {{ _members() }})) = 0
+        and {{ _has_no_members_but(members + further) }}
 {%- endmacro %}
 
-
-{#- Whether a value has only these members. Not by a pattern: Java's patterns overflow the stack on a text of some kilobytes. -#}
+{#-
+    Whether a value has only these members. Not by a pattern: Java's patterns overflow the stack on a text of some
+    kilobytes.
+-#}
 {% macro _has_no_members_but(members) -%}
     size(array_except({{ _members() }}, array({{ _literals(members) }}))) = 0
 {%- endmacro %}
-
 
 {#- The members of a heartbeat. Vitess adds its position (`vgtid`), which grows with the number of shards. -#}
 {% macro _members_of_a_heartbeat() -%}
     {{ return(['ts_ms', 'ts_us', 'ts_ns', 'vgtid']) }}
 {%- endmacro %}
 
-
 {#- The names of a value's members, also of those that are null. -#}
 {% macro _members() -%}
     json_object_keys(if({{ _is_wrapper() }}, get_json_object(value, '$.payload'), value))
 {%- endmacro %}
-
 
 {#- An event of another connector does not name this one's tables: it is rejected, not taken for another table's. -#}
 {% macro _is_of_other_connector(c) -%}
     _event.payload.source.connector in ({{ _literals(c.not_from) }})
 {%- endmacro %}
 
-
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
 {% macro _reject_reason(c, fields, columns, keys, row_keys) -%}
     {%- set names = columns.keys() | list -%}
     case
-        when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table') then null
+        when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table')
+            then null
         {%- if c.tombstone_deletes and keys %}
         when coalesce(trim(left(value, 64)), '') = '' and _event.payload is null then {{ _if_no_key(fields) }}
         {%- endif %}
@@ -118,10 +126,12 @@
         when _op = 't' then 'truncate_of_a_shard'
         {%- endif %}
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
-        when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }} then 'value_of_wrong_type'
+        when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }}
+            then 'value_of_wrong_type'
         when _op <> 'd' and {% if c.form == 'document' %}_after{% else %}_row{% endif %} is null then 'no_after_image'
         {%- if c.form == 'document' %}
-        when {{ _cannot_be_patched(keys, columns) }} then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
+        when {{ _cannot_be_patched(keys, columns) }}
+            then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
         {%- endif %}
         {%- if keys %}
         when {{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null then 'no_key'
@@ -133,7 +143,8 @@
         {%- endif %}
         {%- set collections = _collections(fields) if c.updates_parts_of_collections else [] %}
         {%- if collections %}
-        when _op = 'u' and ({{ collections | join(' or ') }}) then 'collection_in_update' || ': the column has to be frozen'
+        when _op = 'u' and ({{ collections | join(' or ') }})
+            then 'collection_in_update' || ': the column has to be frozen'
         {%- endif %}
         {%- if keys and c.splits_key_changes and c.form != 'document' and _image(c, 'before') != _image(c, 'after') %}
         when _op = 'u' and ({{ _key_has_changed(c, fields, row_keys) }}) then 'key_changed_in_update'
@@ -146,11 +157,9 @@
     end
 {%- endmacro %}
 
-
 {% macro _if_no_key(fields) -%}
     if({{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null, 'no_key', null)
 {%- endmacro %}
-
 
 {#- For each column that may be a collection, the condition that an event has one for it. In a key they are whole. -#}
 {% macro _collections(fields) -%}
@@ -165,10 +174,10 @@
     {{ return(found) }}
 {%- endmacro %}
 
-
 {#-
-    The names of the columns whose values are not exact, each NULL for a record whose value is: it has no typed value, or is a text that the event
-    does not have in quotes. Spark gives a JSON number or `true` as a text if a text is declared.
+    The names of the columns whose values are not exact, each NULL for a record whose value is: it has no typed value,
+    or is a text that the event does not have in quotes. Spark gives a JSON number or `true` as a text if a text is
+    declared.
 -#}
 {% macro _inexact_columns(inexact, texts, fields) -%}
     {%- set names = [] -%}
@@ -176,14 +185,21 @@
         {%- set conditions = [] -%}
         {%- if field.can_fail -%}
             {%- set unread = field.row ~ ' is null and ' ~ field.present ~ ' is not null' -%}
-            {%- do conditions.append(unread ~ (' and not coalesce(array_contains(_omitted, ' ~ literal(field.kept) ~ '), false)' if field.omitted else '')) -%}
+            {%- do conditions.append(unread
+                ~ (' and not coalesce(array_contains(_omitted, ' ~ literal(field.kept)
+                ~ '), false)' if field.omitted else '')) -%}
         {%- endif -%}
         {%- if field.text -%}
-            {#- Digits and a minus sign sort before letters: a comparison of bytes, where a pattern would have each text copied. #}
+            {#-
+                Digits and a minus sign sort before letters: a comparison of bytes, where a pattern would have each text
+                copied.
+            #}
             {%- set may_be = field.text ~ " < ':'" -%}
-            {%- set may_be = '(' ~ may_be ~ ' or ' ~ field.text ~ " = 'true')" if 'true' in field.no_text else may_be -%}
+            {%- set may_be = '(' ~ may_be ~ ' or ' ~ field.text
+                ~ " = 'true')" if 'true' in field.no_text else may_be -%}
             {%- do conditions.append(
-                may_be ~ " and _op <> 'd' and " ~ field.text ~ " rlike '" ~ field.no_text ~ "' and not contains(value, concat('\"', " ~ field.text ~ ", '\"'))"
+                may_be ~ " and _op <> 'd' and " ~ field.text ~ " rlike '" ~ field.no_text
+                    ~ "' and not contains(value, concat('\"', " ~ field.text ~ ", '\"'))"
             ) -%}
         {%- endif -%}
         {%- do names.append('if(' ~ conditions | join(' or ') ~ ', ' ~ literal(field.kept) ~ ', null)') -%}

@@ -56,7 +56,6 @@ from (
 ) as times
 {%- endmacro %}
 
-
 {#-
     The newest change of each table by the time of its commit; of those of one time the last record of the first batch
     that has one.
@@ -75,20 +74,21 @@ from (
         {{ literal(table) }} as source_table,
         max(struct(
             _cdc_changed_at as changed_at, -_cdc_batch as order_of_batch, _cdc_place_number as place_number,
-            _cdc_place_hash as place_hash, _cdc_batch as batch, _cdc_landed_at as landed_at, _cdc_append as append, _cdc_appended_at as appended_at
+            _cdc_place_hash as place_hash, _cdc_batch as batch, _cdc_landed_at as landed_at, _cdc_append as append,
+            _cdc_appended_at as appended_at
         )) as newest
     from {{ models[0] }}
     where _cdc_kind in ('change', 'truncate')
     {%- endfor %}
 {%- endmacro %}
 
-
 {#-
     The commits of each table, with the append of its change log that it had merged then. Commits of other tools have
     none.
 -#}
 {% macro _merges(tables) -%}
-    select cast(null as string) as source_table, cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
+    select cast(null as string) as source_table,
+        cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
     where false
     {%- for table, models in tables.items() %}
     union all
@@ -101,7 +101,6 @@ from (
     from {{ models[1] }}.snapshots
     {%- endfor %}
 {%- endmacro %}
-
 
 {% macro _seconds_between(first, last) -%}
     cast((unix_millis({{ last }}) - unix_millis({{ first }})) / 1000 as decimal(18, 3))

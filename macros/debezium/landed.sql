@@ -1,31 +1,36 @@
 {#-
-    One clear line where models are run whose events have not landed: of no system, or not of the system that they read; and where dbt is told
-    to read no rows (`--empty`): what was not read would be taken for merged.
+    One clear error if models are run whose events have not landed, or with `--empty`: dbt then reads no rows, and the
+    tables would count them as merged.
 -#}
 {% macro require_landed_events() -%}
     {%- if execute and flags.WHICH in ('run', 'build') and flags.EMPTY -%}
-        {{ exceptions.raise_compiler_error('--empty reads no events, and the tables would take them for merged. Run dbt without it.') }}
+        {{ exceptions.raise_compiler_error(
+            '--empty reads no events, and the tables would take them for merged. Run dbt without it.'
+        ) }}
     {%- endif -%}
     {%- if execute and flags.WHICH in ('run', 'build') and graph.sources -%}
         {%- if 'bronze' not in run_query('show schemas').columns[0].values() -%}
             {{ exceptions.raise_compiler_error(
-                'no events have landed yet: run `make run`, or `make run EVENTS=<file, folder or glob> SYSTEM=<name>` for your own.'
+                'no events have landed yet: run `make run`, '
+                ~ 'or `make run EVENTS=<file, folder or glob> SYSTEM=<name>` for your own.'
             ) }}
         {%- endif -%}
         {%- set landed = run_query('show tables in bronze').columns['tableName'].values() -%}
         {%- set missing = _systems_read() | reject('in', landed) | list -%}
         {%- if missing -%}
             {%- set choice = [] -%}
-            {%- for name in landed if not name.endswith('__files') -%} {%- do choice.append('source:bronze.' ~ name ~ '+') -%} {%- endfor -%}
+            {%- for name in landed if not name.endswith('__files') -%}
+                {%- do choice.append('source:bronze.' ~ name ~ '+') -%}
+            {%- endfor -%}
             {{ exceptions.raise_compiler_error(
-                'nothing has landed for ' ~ missing | join(', ') ~ '. Land their events (`make run` does, of the samples), or build '
+                'nothing has landed for ' ~ missing | join(', ')
+                    ~ '. Land their events (`make run` does, of the samples), or build '
                 ~ 'what has landed: dbt ' ~ flags.WHICH ~ ' --select '
                 ~ choice | sort(case_sensitive=true) | join(' ')
             ) }}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#- The systems whose bronze tables the selected models read, themselves or through others. -#}
 {% macro _systems_read() -%}
@@ -35,7 +40,9 @@
         {%- for parent in graph.nodes.get(name, {}).get('depends_on', {}).get('nodes', []) if parent not in reached -%}
             {%- do reached.append(parent) -%}
         {%- endfor -%}
-        {%- if graph.sources.get(name, {}).source_name == 'bronze' -%} {%- do systems.append(graph.sources[name].name) -%} {%- endif -%}
+        {%- if graph.sources.get(name, {}).source_name == 'bronze' -%}
+            {%- do systems.append(graph.sources[name].name) -%}
+        {%- endif -%}
     {%- endfor -%}
     {{ return(systems | unique(case_sensitive=true) | sort(case_sensitive=true)) }}
 {%- endmacro %}

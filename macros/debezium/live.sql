@@ -1,23 +1,24 @@
 {#-
-    The rows that the source's table has now, under the source's own column names. The names are written out: a view binds `*` by place, and
-    would show other columns under these names where silver was built anew and the view was not.
+    The rows that the source's table has now, under the source's column names. The names are written out: a view binds
+    `*` by place, and shows wrong columns after silver was rebuilt without it.
 -#}
 {% macro debezium_live(silver) -%}
     {%- set columns = [] -%}
     {%- set built = bounds_of_run().get(model.depends_on.nodes[0]) if execute else none -%}
     {%- if built -%}
-        {%- for name in built.columns -%} {%- do columns.append(quoted(name)) -%} {%- endfor -%}
+        {%- do columns.extend(built.columns) -%}
     {%- elif execute and flags.WHICH in ('run', 'build') and model.resource_type != 'unit_test' -%}
         {#- Not by DESCRIBE, whose last lines the adapter knows by their `#`: names may begin with one. #}
-        {%- for name in run_query('select * from ' ~ silver ~ ' where false').column_names if not name.startswith('_cdc_') -%}
-            {%- do columns.append(quoted(name)) -%}
+        {%- for name in run_query('select * from ' ~ silver ~ ' where false').column_names
+            if not name.startswith('_cdc_') -%}
+            {%- do columns.append(name) -%}
         {%- endfor -%}
     {%- endif -%}
-select {{ columns | join(', ') if columns else '* except (' ~ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') ~ ')' }}
+select {{ _quoted_list(columns) if columns else '* except ('
+    ~ (metadata_columns() + ['_cdc_held'] + _further_columns()) | join(', ') ~ ')' }}
 from {{ silver }}
 where not _cdc_is_deleted
 {%- endmacro %}
-
 
 {#- What the silver model that this model reads keeps besides. -#}
 {% macro _further_columns() -%}

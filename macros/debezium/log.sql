@@ -1,15 +1,12 @@
 {#-
-    The change log of a table without a key: every change as it came, in no table's likeness. Rows of such a
-    table cannot be told apart, so an update or a delete cannot be applied; and a change that Debezium sent
-    twice stands here twice, because two equal rows of one statement share their position too. A truncate removes all
-    changes before it.
+    The changes of a table without a key. Its rows cannot be identified, so no update or delete is applied. A change
+    that Debezium sent twice stands here twice, because equal rows of one statement share their position. A truncate
+    removes all changes before it.
 -#}
 {% macro debezium_log(changes, columns) -%}
 {%- set new = debezium_new_changes(changes, [], columns) -%}
 select
-    {%- for name in columns %}
-    {{ quoted(name) }},
-    {%- endfor %}
+    {{ _quoted_list(columns, '{},', ' ') }}
     {%- for name in metadata_columns() %}
     {{ "_cdc_op = 'd' as _cdc_is_deleted" if name == '_cdc_is_deleted' else name }},
     {%- endfor %}

@@ -1,6 +1,5 @@
 {#- The properties of a table, and what it has merged. -#}
 
-
 {#-
     What a table has merged, from the property of its last commit, `<up_to> <second> <counted> <batch> <flags>`:
 
@@ -17,25 +16,29 @@
 {% macro merged_up_to(relation, otherwise, properties, further='null') -%}
     {%- set head = properties['current-snapshot-id'] -%}
     {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
-    {%- set of_head = run_query('select ' ~ told ~ ', ' ~ further ~ ' from ' ~ relation ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
+    {%- set of_head = run_query('select ' ~ told ~ ', ' ~ further ~ ' from ' ~ relation
+        ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
     {%- set stored = of_head[0][0] if of_head else none -%}
     {%- if stored is none and of_head -%}
         {%- set stored = _told_before(head, run_query(
-            'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation ~ '.snapshots'
+            'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation
+                ~ '.snapshots'
         ).rows) -%}
     {%- endif -%}
     {%- if stored is none -%}
-        {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0] if of_head else [none, none] -%}
-        {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0, 'is_moved': true, 'is_whole': false,
+        {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0]
+            if of_head else [none, none] -%}
+        {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0,
+            'is_moved': true, 'is_whole': false,
             'further': of_head[0][1] if of_head else none}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', '', ''] -%}
     {{ return({
-        'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '', 'batch': parts[3] | int,
+        'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '',
+        'batch': parts[3] | int,
         'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'further': of_head[0][1],
     }) }}
 {%- endmacro %}
-
 
 {#-
     What a change log has read (`up_to`, a batch), the number of its last `append`, and the greatest number ever given
@@ -43,18 +46,18 @@
     ones.
 -#}
 {% macro appended_to_log(log, properties) -%}
-    {%- set numbers = "(select max(try_cast(split_part(summary['" ~ batch_property(log) ~ "'], ' ', 2) as bigint)) from " ~ log ~ '.snapshots)' -%}
+    {%- set numbers = "(select max(try_cast(split_part(summary['" ~ batch_property(log)
+        ~ "'], ' ', 2) as bigint)) from " ~ log ~ '.snapshots)' -%}
     {%- set merged = merged_up_to(log, 'max(_cdc_batch), max(_cdc_append)', properties, numbers) -%}
     {%- set append = (merged.second or 0) | int -%}
-    {{ return({'up_to': merged.up_to, 'append': append, 'greatest': [append, (merged.further or 0) | int] | max(case_sensitive=true)}) }}
+    {{ return({'up_to': merged.up_to, 'append': append,
+        'greatest': [append, (merged.further or 0) | int] | max(case_sensitive=true)}) }}
 {%- endmacro %}
-
 
 {#- What silver has merged. Without a mark it reads the change log again from its beginning. -#}
 {% macro merged_by_silver(relation, properties) -%}
     {{ return(merged_up_to(relation, '0, max(' ~ log_position() ~ ')', properties)) }}
 {%- endmacro %}
-
 
 {#- The property of the nearest snapshot before `head` that has it; `snapshots` are rows of id, parent and property. -#}
 {% macro _told_before(head, snapshots) -%}
@@ -70,18 +73,15 @@
     {{ return(at.told) }}
 {%- endmacro %}
 
-
 {#- One name per model: the session that carries it to the commit is shared by threads. -#}
 {% macro batch_property(relation) -%}
     {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ relation.identifier) }}
 {%- endmacro %}
 
-
 {#- The snapshot of a table as it is now. -#}
 {% macro current_snapshot(relation) -%}
     {{ return(run_query("select snapshot_id from " ~ relation ~ ".refs where name = 'main'").rows[0][0]) }}
 {%- endmacro %}
-
 
 {% macro _table_properties(relation) -%}
     {%- set properties = {} -%}

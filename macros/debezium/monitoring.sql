@@ -29,7 +29,6 @@ from (
 group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
-
 {#- Records of topics that are no table's, and lines that are no records: counted without a table. -#}
 {% macro _count_other_records(events, bounds) -%}
     select
@@ -40,12 +39,15 @@ group by batch, source_table, kind, op, reject_reason
             when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
             when {{ _event_member('isHeartbeat') }} = 'true' or {{ _is_heartbeat_of_a_vendor() }} then 'heartbeat'
             when lower({{ _event_member('op') }}) = 'm' then 'message'
-            when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null then 'change_without_model'
+            when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null
+                then 'change_without_model'
             when {{ _event_member('status') }} in ('BEGIN', 'END') then 'transaction'
-            when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }}, {{ _event_member('historyRecord') }}) is not null then 'ddl'
+            when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }},
+                {{ _event_member('historyRecord') }}) is not null then 'ddl'
             when {{ _event_member('source') }} is not null then 'unrecognised'
             when {{ _event_member('aggregate_type') }} is not null then 'notification'
-            when {{ _event_member('ts_ms') }} is not null and {{ _has_no_members_but(_members_of_a_heartbeat()) }} then 'heartbeat'
+            when {{ _event_member('ts_ms') }} is not null and {{ _has_no_members_but(_members_of_a_heartbeat()) }}
+                then 'heartbeat'
             else 'unrecognised'
         end as kind,
         null as op,
@@ -54,14 +56,16 @@ group by batch, source_table, kind, op, reject_reason
         cast(null as timestamp) as newest_change_at
     from (
         {%- set members -%}
-            op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string, aggregate_type string,
+            op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string,
+            aggregate_type string,
             ts_ms string, isHeartbeat string, message_version string, OPERATION string, resolved string
         {%- endset %}
         select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
         from {{ events }}
         where
             {{ _uncounted(bounds, none, 'batch') }}
-            {% if bounds.topics -%} and (error is not null or topic is null or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
+            {% if bounds.topics -%} and (error is not null or topic is null
+                or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
     ) as records
     group by batch, kind, error
     {%- for routed in bounds.routed %}
@@ -69,7 +73,8 @@ group by batch, source_table, kind, op, reject_reason
     select
         null as source_table,
         batch,
-        case when error is not null then 'rejected' when kind in ('change', 'truncate') then 'change_without_model' else kind end as kind,
+        case when error is not null then 'rejected' when kind in ('change', 'truncate') then 'change_without_model'
+            else kind end as kind,
         null as op,
         error as reject_reason,
         count(*) as events,
@@ -80,37 +85,33 @@ group by batch, source_table, kind, op, reject_reason
     {%- endfor %}
 {%- endmacro %}
 
-
 {#- A member of a value, with a schema block or without. -#}
 {% macro _event_member(name) -%}
     coalesce(event.payload.{{ name }}, event.{{ name }})
 {%- endmacro %}
 
-
-{#- The condition that a record of an events model is none of a staging model: neither of its table nor of topics that it reads itself. -#}
+{#-
+    The condition that a record of an events model is none of a staging model: neither of its table nor of topics that
+    it reads itself.
+-#}
 {% macro _is_of_no_model(bounds) -%}
     {%- set names = [] -%}
     {%- for table in bounds.named -%} {%- do names.append(_table_name(table)) -%} {%- endfor -%}
-    {%- set unnamed = 'source_table is null' ~ (' and topic not in (' ~ _literals(bounds.unrouted) ~ ')' if bounds.unrouted else '') -%}
+    {%- set unnamed = 'source_table is null'
+        ~ (' and topic not in (' ~ _literals(bounds.unrouted) ~ ')' if bounds.unrouted else '') -%}
     ({{ unnamed }} or {{ 'source_table not in (' ~ names | join(', ') ~ ')' if names else 'source_table is not null' }})
 {%- endmacro %}
-
-
-{% macro _literal_or_null(text) -%}
-    {{ 'null' if text is none else literal(text) }}
-{%- endmacro %}
-
 
 {#- The bounds of this run of a monitoring model, noted for its materialization; outside of a run everything. -#}
 {% macro _start_counting(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'above': 0, 'up_to': 0, 'known': [], 'quiet': [], 'topics': [], 'routed': [], 'is_behind': false, 'rebuilt': []}) }}
+        {{ return({'above': 0, 'up_to': 0, 'known': [], 'quiet': [], 'topics': [], 'routed': [], 'is_behind': false,
+            'rebuilt': []}) }}
     {%- endif -%}
     {%- set bounds = _count_bounds(events, tables) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {{ return(bounds) }}
 {%- endmacro %}
-
 
 {#- The batches that are not counted for a table, or for records that are no table's, as a condition. -#}
 {% macro _uncounted(bounds, table, batch) -%}
@@ -118,11 +119,9 @@ group by batch, source_table, kind, op, reject_reason
     {{ _batches(batch, bounds.above if is_known else 0, bounds.up_to) }}
 {%- endmacro %}
 
-
 {% macro _batches(batch, above, up_to) -%}
     {{ batch }} > {{ above }} {{- ' and ' ~ batch ~ ' <= ' ~ up_to if up_to }}
 {%- endmacro %}
-
 
 {#-
     - above, up_to: the batches to count; 0 where there is nothing,
@@ -135,8 +134,8 @@ group by batch, source_table, kind, op, reject_reason
     - unrouted: the topics of tables that read bronze themselves,
     - named: the names of all tables in the source,
     - is_behind: whether tables are declared otherwise now, so that records without a table are counted anew,
-    - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another now, or they have
-      no models any more.
+    - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another
+      now, or they have no models any more.
 -#}
 {% macro _count_bounds(events, tables) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
@@ -173,10 +172,13 @@ group by batch, source_table, kind, op, reject_reason
         {%- endif -%}
         {%- set state = state_of_log(models[0], source) -%}
         {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
-        {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%} {%- do bounds.update({'up_to': state.up_to}) -%} {%- endif -%}
+        {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
+            {%- do bounds.update({'up_to': state.up_to}) -%}
+        {%- endif -%}
         {%- if counted.get(table) == bounds.declarations[table] -%}
             {%- do bounds.known.append(table) -%}
-            {%- do bounds.quiet.append(table) if state.has_new is defined and not state.has_new and state.above <= bounds.above -%}
+            {%- do bounds.quiet.append(table) if state.has_new is defined and not state.has_new
+                and state.above <= bounds.above -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}
         {%- endif -%}
@@ -190,13 +192,14 @@ group by batch, source_table, kind, op, reject_reason
     {{ return(bounds) }}
 {%- endmacro %}
 
-
 {#-
-    Records that cannot be used, with the reason, where they came from and what they hold: a view of the change logs and of bronze.
+    Records that cannot be used, with the reason, where they came from and what they hold: a view of the change logs and
+    of bronze.
 
     - events: relation, the records of the system,
     - tables: name of the source's table → its staging model and its silver model,
-    - routed: relation, the events model of the system, if it has one. What that rejects may be rejected by a change log of the same topic, too.
+    - routed: relation, the events model of the system, if it has one. What that rejects may be rejected by a change log
+      of the same topic, too.
 -#}
 {% macro debezium_rejected_events(events, tables, routed=none) -%}
     {%- set of_logs %}

@@ -1,31 +1,31 @@
 {#-
-    Changes of a key: a delete under the old key and a create under the new one, which Debezium marks by a header of each, or one update that
-    stands for both.
+    Key changes and key handovers. Debezium writes a key change as a delete under the old key and a create under the new
+    one, with a header each, or as one update.
 
-    A statement may give a row the key of another one that it moves on only then (`set id = id + 1` where constraints are checked
-    at the end). Under that key the create comes before the delete, as where one row passes through a key, and an event does not
-    tell the two apart. The number of rows does: there was none or one under the key before the transaction, and each `in` is one more, each
-    `out` one less. So a delete of this kind does not overwrite the row: `_cdc_moves` keeps what decides, a set that merges in any order.
+    A statement may give a row the key of another row that it moves later (`set id = id + 1`). Under that key the create
+    comes before the delete, and no event says so. The number of rows does: none or one before the transaction, one more
+    for each `in`, one less for each `out`. So such a delete does not overwrite the row. `_cdc_moves` keeps what
+    decides, and merges in any order:
 
-    - events: the places of the transactions that moved rows to or from the key since the newest one that did not, each followed by the
-      transaction and what was done, and the newest place of that one, in order. At one place `gone` sorts before `in`, `kept` and `out`,
-    - row: the metadata of the newest event that is no `out`, whose values the columns have,
-    - out: those of the newest `out`, which the row shows where nothing is left under its key.
+    - events: place, transaction and action of the moves since the newest transaction that moved nothing, and that one's
+      newest place. At one place `gone` sorts before `in`, `kept` and `out`,
+    - row: the metadata of the newest event that is no `out`; the columns have its values,
+    - out: the metadata of the newest `out`, which the row shows if no row is left under its key.
 -#}
 {% macro _moves_type() -%}
     struct<events: array<string>, `row`: {{ _moves_write_type() }}, `out`: {{ _moves_write_type() }}>
 {%- endmacro %}
 
-
 {% macro _moves_write_type() -%}
-    struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string, _cdc_changed_at: timestamp,
+    struct<_cdc_position: string, _cdc_op: string, _cdc_is_snapshot: boolean, _cdc_transaction_id: string,
+        _cdc_changed_at: timestamp,
         _cdc_batch: bigint, _cdc_event_id: string>
 {%- endmacro %}
 
-
 {#-
-    The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium marks both halves
-    (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header counts, its content is the converter's.
+    The number of the transaction, and whether the change moves a row to (` in`) or from (` out`) its key. Debezium
+    marks both halves (`RelationalChangeRecordEmitter.emitUpdateAsPrimaryKeyChangeRecord`); the presence of the header
+    counts, its content is the converter's.
 -#}
 {% macro _move(c, has_two_halves) -%}
     concat(
@@ -41,12 +41,11 @@
     )
 {%- endmacro %}
 
-
 {#- Whether rows of a table may pass keys on, by the `meta` of its staging model. -#}
 {% macro _passes_keys_on(meta) -%}
-    {{ return(meta.get('connector') and meta.get('keys') and debezium_connector(meta.connector).passes_keys_on is not none) }}
+    {{ return(meta.get('connector') and meta.get('keys')
+        and debezium_connector(meta.connector).passes_keys_on is not none) }}
 {%- endmacro %}
-
 
 {#- Whether silver tables of a staging relation have `_cdc_moves`. -#}
 {% macro _keeps_moves(changes) -%}
@@ -56,35 +55,36 @@
     {{ return(false) }}
 {%- endmacro %}
 
-
 {#-
-    The place of a change, its transaction, and what it did, with a blank between them. A change whose transaction nobody knows has one of its own: that
-    makes no difference to what is known of a row before a transaction moves others to its key.
+    Place, transaction and action of a change, with blanks between. A change without a known transaction has one of its
+    own.
 -#}
 {% macro _moves_event(row, move="''") -%}
     {%- set place = "substring_index(" ~ row ~ "._cdc_position, '.', 3)" -%}
-    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row ~ "._cdc_op = 'd' then 'gone' else 'kept' end" -%}
+    {%- set did = "case when contains(" ~ move ~ ", ' ') then split_part(" ~ move ~ ", ' ', 2) when " ~ row
+        ~ "._cdc_op = 'd' then 'gone' else 'kept' end" -%}
     concat_ws(' ', {{ place }}, coalesce(nullif(split_part({{ move }}, ' ', 1), ''), {{ place }}), {{ did }})
 {%- endmacro %}
-
 
 {#- The metadata of a write, the position first, so that the greater of two is the newer. -#}
 {% macro _moves_write(row) -%}
     named_struct(
-        {%- for name in ['_cdc_position', '_cdc_op', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at', '_cdc_batch', '_cdc_event_id'] -%}
+        {%- for name in ['_cdc_position', '_cdc_op', '_cdc_is_snapshot', '_cdc_transaction_id', '_cdc_changed_at',
+            '_cdc_batch', '_cdc_event_id'] -%}
         '{{ name }}', {{ row }}.{{ name }}{{ ', ' if not loop.last }}
         {%- endfor -%}
     )
 {%- endmacro %}
-
 
 {#- What a row shows: the newest write, or the `out` after it where that left nothing under the key. -#}
 {% macro _shown_write(row, out, events) -%}
     if({{ out }}._cdc_position > {{ row }}._cdc_position and {{ _rows_under_key(events) }} = 0, {{ out }}, {{ row }})
 {%- endmacro %}
 
-
-{#- How many rows are under a key after these events. A transaction begins with one or none; what it takes first was there. -#}
+{#-
+    How many rows are under a key after these events. A transaction begins with one or none; what it takes first was
+    there.
+-#}
 {% macro _rows_under_key(events) -%}
     {%- set is_first = "split_part(e, ' ', 2) <> s.transaction" -%}
     {%- set rows = 'if(' ~ is_first ~ ', least(s.n, 1), s.n)' -%}
@@ -105,18 +105,17 @@
     )
 {%- endmacro %}
 
-
 {#- `_cdc_moves` of a row; NULL where a later transaction that moved nothing decides alone. -#}
 {% macro _moves_of_row(events, row, out) -%}
     {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {%- set transactions = 'transform(' ~ moves ~ ", e -> split_part(e, ' ', 2))" -%}
-    {%- set since = "coalesce(array_max(filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))), '')" -%}
+    {%- set others = "filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))" -%}
+    {%- set since = "coalesce(array_max(" ~ others ~ "), '')" -%}
     {%- set kept = let(transactions, 'transactions', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
     {%- set found = let(events, 'events', kept) -%}
     {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {{ let(found, 'kept', 'if(' ~ has_moves ~ ', ' ~ _moves('kept', row, out) ~ ', null)') }}
 {%- endmacro %}
-
 
 {% macro _moves(events, row, out) -%}
     named_struct('events', {{ events }}, 'row', {{ row }}, 'out', {{ out }})

@@ -3,22 +3,36 @@
     {{ return('`' ~ name | replace('`', '``') ~ '`') }}
 {%- endmacro %}
 
+{#- A text for each name, with the quoted name where the text has `{}`. -#}
+{% macro _quoted_list(names, text='{}', separator=', ') -%}
+    {%- set found = [] -%}
+    {%- for name in names -%} {%- do found.append(text.replace('{}', quoted(name))) -%} {%- endfor -%}
+    {{ return(found | join(separator)) }}
+{%- endmacro %}
 
 {#- A text as a SQL literal whatever it holds. -#}
 {% macro literal(text) -%}
     {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") ~ "'") }}
 {%- endmacro %}
 
+{% macro _literals(texts) -%}
+    {%- set found = [] -%}
+    {%- for text in texts -%} {%- do found.append(literal(text)) -%} {%- endfor -%}
+    {{ return(found | join(', ')) }}
+{%- endmacro %}
+
+{% macro _literal_or_null(text) -%}
+    {{ return('null' if text is none else literal(text)) }}
+{%- endmacro %}
 
 {#-
     The names that no column of an Iceberg table may have, whatever their case: tables that have one cannot be read, or
-    not be merged into. Source: org.apache.iceberg.MetadataColumns, without those of delete files and change views, which
-    tables may have.
+    not be merged into. Source: org.apache.iceberg.MetadataColumns, without those of delete files and change views,
+    which tables may have.
 -#}
 {% macro reserved_columns() -%}
     {{ return(['_file', '_pos', '_deleted', '_spec_id', '_partition', '_row_id', '_last_updated_sequence_number']) }}
 {%- endmacro %}
-
 
 {#- The metadata columns that silver keeps for each row, in their one order. -#}
 {% macro metadata_columns() -%}

@@ -1,25 +1,25 @@
 {#- The place of a change in the source's order. -#}
 
-
 {#- The place of a record in the source's order; the log, then what tells apart the records of one place. -#}
 {% macro _position(c, topics, epochs) -%}
     concat(
-        {{ _epoch(epochs) }}, '.', _source_position, if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '.0.', '.1.'),
+        {{ _epoch(epochs) }}, '.', _source_position,
+            if(_snapshot in {{ initial_snapshot_marks() }} and not ({{ c.in_topic_order }}), '.0.', '.1.'),
         {%- if c.ties != 'topic' %}
         if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
         {%- endif %}
-        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')), concat(file, ':', lpad(line, 12, '0')))
+        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')),
+            concat(file, ':', lpad(line, 12, '0')))
         {%- if topics | length > 1 %}
-        {#- Two topics may have a record at one offset, and no position may tell their order: it has to be the same in each run. #},
+        {#- Two topics may have a record at one offset: their order has to be the same in each run. #},
         '.', lpad(hex(xxhash64(topic)), 16, '0')
         {%- endif %}
     )
 {%- endmacro %}
 
-
 {#-
-    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0. What the
-    source logged after it started over sorts after all that it logged before.
+    The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0.
+    What the source logged after it started over sorts after all that it logged before.
 -#}
 {% macro _epoch(epochs) -%}
     {%- if not epochs -%} '0000' {%- else -%}
@@ -36,14 +36,32 @@
     {%- endif -%}
 {%- endmacro %}
 
-
-{#- The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like changes. -#}
+{#-
+    The values of `source.snapshot` that mark a row of a snapshot at its position; `incremental` rows are ordered like
+    changes.
+-#}
 {% macro initial_snapshot_marks() -%}
     ('true', 'first', 'first_in_data_collection', 'last_in_data_collection', 'last')
 {%- endmacro %}
 
-
 {#- The place of a change in the source's log: its position without what tells apart the records of one place. -#}
 {% macro log_position() -%}
     {{ return("substring_index(_cdc_position, '.', 2)") }}
+{%- endmacro %}
+
+{#- The place in the log; of a change that has none its place in the topic. -#}
+{% macro _log_or_topic_place() -%}
+    {{ return('if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')') }}
+{%- endmacro %}
+
+{% macro _epoch_of_position() -%}
+    {{ return("substring_index(_cdc_position, '.', 1)") }}
+{%- endmacro %}
+
+{#-
+    Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a
+    clock each.
+-#}
+{% macro _has_no_log_place(relation='') -%}
+    endswith(substring_index({{ relation }}_cdc_position, '.', 2), '.')
 {%- endmacro %}

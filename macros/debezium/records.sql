@@ -1,6 +1,5 @@
 {#- The landed records that a model reads. -#}
 
-
 {#-
     What the staging model behind `changes` reads. It is found by its name: with `--defer` the relation has another
     schema than the model.
@@ -8,15 +7,13 @@
 {% macro _records_of(changes) -%}
     {%- for id in model.depends_on.nodes if graph.nodes.get(id) and graph.nodes[id].alias == changes.identifier -%}
         {%- set staging = graph.nodes[id] -%}
-        {%- if staging.depends_on.nodes -%}
-            {{ return(_records_read_by(staging)) }}
-        {%- endif -%}
+        {%- if staging.depends_on.nodes -%} {{ return(_records_read_by(staging)) }} {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(
-        'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; found ' ~ changes ~ '.'
+        'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; '
+        ~ 'found ' ~ changes ~ '.'
     ) }}
 {%- endmacro %}
-
 
 {#-
     - id: of a staging model,
@@ -38,7 +35,8 @@
     {%- set records = graph.sources.get(parent) or graph.nodes[parent] -%}
     {%- if parent not in graph.sources and records.config.get('incremental_strategy') != 'debezium_merge' -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; ' ~ staging.name ~ ' reads ' ~ records.name ~ '.'
+            'model ' ~ model.name ~ ': changes has to be ref() of a staging model that reads the records of a system; '
+                ~ staging.name ~ ' reads ' ~ records.name ~ '.'
         ) }}
     {%- endif -%}
     {%- set meta = staging.config.get('meta', {}).get('debezium', {}) -%}
@@ -56,10 +54,10 @@
         'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
         'passes_keys_on': _passes_keys_on(meta),
-        'tells_moves': _passes_keys_on(meta) and ("'" ~ meta.connector ~ "'" in staging.raw_code or '"' ~ meta.connector ~ '"' in staging.raw_code),
+        'tells_moves': _passes_keys_on(meta)
+            and ("'" ~ meta.connector ~ "'" in staging.raw_code or '"' ~ meta.connector ~ '"' in staging.raw_code),
     }) }}
 {%- endmacro %}
-
 
 {#- Whether a text of a model has none of some names. -#}
 {% macro _names_none_of(text, names) -%}
@@ -67,21 +65,19 @@
     {{ return(true) }}
 {%- endmacro %}
 
-
 {#-
-    The newest batch whose records can be read: of an events model the one that it has read itself, which is behind
-    what has landed where the model was left out of a run. Were it rebuilt with other topics later, what these had up to
-    that batch would be read by no increment.
+    The newest batch whose records can be read. An events model may be behind bronze if a run left it out; then it is
+    the batch that this model has read.
 -#}
 {% macro newest_batch_of(source) -%}
-    {%- if not source.routed_by -%}
-        {{ return(landed_batches(source.bronze).last) }}
-    {%- endif -%}
+    {%- if not source.routed_by -%} {{ return(landed_batches(source.bronze).last) }} {%- endif -%}
     {%- set routed = bounds_of_run().get(source.routed_by) -%}
     {%- set text = graph.nodes[source.routed_by].raw_code -%}
-    {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text, connectors_read_as(topic)) -%}
+    {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text,
+        connectors_read_as(topic)) -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic) ~ ': give both the same topics and connector.'
+            'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic)
+                ~ ': give both the same topics and connector.'
         ) }}
     {%- endfor -%}
     {%- set stored = {} if routed else _table_properties(source.relation) -%}
@@ -89,28 +85,28 @@
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if not routed and stored.get('cdc.declaration') != declaration -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ source.relation ~ ' was built by another text of its model than it has now, and is not in this run.\n'
+            'model ' ~ model.name ~ ': ' ~ source.relation
+                ~ ' was built by another text of its model than it has now, and is not in this run.\n'
             ~ '  Build it with the models that read it: .venv/bin/dbt run --select ' ~ source.relation.identifier ~ '+'
         ) }}
     {%- endif -%}
     {{ return(routed.up_to if routed else merged_up_to(source.relation, "max(batch), ''", stored).up_to) }}
 {%- endmacro %}
 
-
 {#-
-    The newest batch of a system (`last`; 0 where there is none) and the `id` of its bronze table, which the loader
-    gives it anew where batches were taken back; the same for all models of a run.
+    The newest batch of a system (`last`, 0 if none) and the `id` of its bronze table. The loader changes the id when
+    batches are rolled back. It is asked once a run.
 -#}
 {% macro landed_batches(bronze) -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
     {%- set place = invocation_id ~ bronze -%}
     {%- if place not in known -%}
         {%- set id = run_query('show tblproperties ' ~ bronze ~ " ('cdc.id')").rows[0][1] -%}
-        {%- do known.update({place: {'id': id, 'last': (run_query('select max(batch) from ' ~ bronze).rows[0][0] or 0) | int}}) -%}
+        {%- do known.update({place: {'id': id,
+            'last': (run_query('select max(batch) from ' ~ bronze).rows[0][0] or 0) | int}}) -%}
     {%- endif -%}
     {{ return(known[place]) }}
 {%- endmacro %}
-
 
 {#-
     Whether a change log has records to read in the batches above `above`. Bronze is asked once for all change logs that
@@ -121,7 +117,8 @@
     {%- if source.routed_by or not source.topics -%}
         {%- set of_table = ' and ' ~ _is_of_table(source.table) if source.routed_by and source.table else '' -%}
         {%- set in_topics = ' and topic in (' ~ _literals(source.topics) ~ ')' if source.topics else '' -%}
-        {{ return(run_query('select 1 from ' ~ source.relation ~ ' where ' ~ batches ~ in_topics ~ of_table ~ ' limit 1').rows | length > 0) }}
+        {{ return(run_query('select 1 from ' ~ source.relation ~ ' where ' ~ batches ~ in_topics ~ of_table
+            ~ ' limit 1').rows | length > 0) }}
     {%- endif -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
     {%- set place = invocation_id ~ source.relation ~ ' up to ' ~ up_to -%}
@@ -129,40 +126,41 @@
     {%- if asked is none or asked.above > above -%}
         {%- set asked = {'above': above, 'newest': {}} -%}
         {#- With a word before it, a topic of digits stays a text for dbt. -#}
-        {%- for row in run_query("select 'topic ' || topic, max(batch) from " ~ source.relation ~ ' where ' ~ batches ~ ' group by topic').rows -%}
+        {%- for row in run_query("select 'topic ' || topic, max(batch) from " ~ source.relation ~ ' where ' ~ batches
+            ~ ' group by topic').rows -%}
             {%- do asked.newest.update({row[0]: row[1] | int}) -%}
         {%- endfor -%}
         {%- do known.update({place: asked}) -%}
     {%- endif -%}
-    {%- for topic in source.topics if asked.newest.get('topic ' ~ topic, 0) > above -%} {{ return(true) }} {%- endfor -%}
+    {%- for topic in source.topics if asked.newest.get('topic ' ~ topic,
+        0) > above -%} {{ return(true) }} {%- endfor -%}
     {{ return(false) }}
 {%- endmacro %}
 
-
 {#-
-    A table of which batches were taken back from bronze, or whose bronze was made anew, is not the fold of what is
-    there: it merges nothing more.
+    If batches of bronze were rolled back, or bronze was created again, a table no longer matches it and merges nothing
+    more.
 -#}
 {% macro _check_bronze(bronze, stored) -%}
     {%- set id = landed_batches(bronze).id -%}
     {%- if stored.get('cdc.bronze', id) != id -%}
         {{ exceptions.raise_compiler_error(
-            'model ' ~ model.name ~ ': ' ~ bronze ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
+            'model ' ~ model.name ~ ': ' ~ bronze
+                ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
             ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
             ~ '  .venv/bin/dbt run --full-refresh --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
         ) }}
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- Whether a record has its place in Kafka; else its place is a line of a file. -#}
 {% macro _has_coordinates() -%}
     partition is not null and offset is not null
 {%- endmacro %}
 
-
 {#- The name of a record: its coordinates in Kafka, else file and line. -#}
 {% macro _record_id(records='') -%}
     {%- set of = records ~ '.' if records else '' -%}
-    coalesce(concat({{ of }}topic, '/', {{ of }}partition, '/', {{ of }}offset), concat({{ of }}file, ':', {{ of }}line))
+    coalesce(concat({{ of }}topic, '/', {{ of }}partition, '/', {{ of }}offset),
+        concat({{ of }}file, ':', {{ of }}line))
 {%- endmacro %}

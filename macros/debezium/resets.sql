@@ -1,45 +1,46 @@
 {#-
-    Where the source's log started over: a restored database, a failover, a reset binlog. New changes that came after another
-    change of their key, or after a truncate, and lie below it lose to what is older; so does a truncate below a change of any
-    key. What had landed before is none of these, but a redelivery; its original is looked for only where there is something to ask.
+    Where the source's log started over: a restored database, a failover, a reset binlog. New changes below an older
+    change of their key, or below a truncate, lose to it; so does a truncate below a change. A redelivery is no reset:
+    its original is looked for only if such changes are found.
 
-    - bounds: of the model that is run.
+    Returns a JSON text: partition or file → number (offset or line) of the first such change, of the last one, and how
+    many there are. Earlier findings are checked again, because the original of a redelivery may have landed since.
 
-    Returns partition or file → numbers (offsets or lines) of the first such change and the last one, and how many there
-    are, as text of JSON. What was found before is asked again, with all that has landed: a redelivery whose original came since is none.
-
-    Of one partition or file the numbers tell what came later; of different ones, in batches of their own, and of different epochs (a
-    topic that was made anew has its numbers again) the source's clock: the one place where a clock counts, and it decides nothing.
-    Of a table without a key only truncates hide changes, or leave some that they should have removed.
+    Within a partition or file the numbers say which change is later. Across them, across batches with the same numbers
+    and across epochs the source's clock says it. This is the only place that uses a clock, and it decides nothing.
 -#}
 {% macro debezium_resets(bounds) -%}
     {%- if not (bounds.lowest and bounds.is_log) -%} {{ return(bounds.known_resets) }} {%- endif -%}
     {%- set candidates = ['below._cdc_append > ' ~ bounds.above] -%}
     {%- for place, found in fromjson(bounds.known_resets).items() -%}
-        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0] ~ ' and ' ~ found[1]) -%}
+        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0]
+            ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
     {%- set asked = bounds if candidates | length == 1 else dict(bounds, **{
-        'above': 0, 'lowest': '', 'is_truncated': bounds.truncated_at != '', 'is_in_order': false, 'has_key_in_places': true,
+        'above': 0, 'lowest': '', 'is_truncated': bounds.truncated_at != '', 'is_in_order': false,
+        'has_key_in_places': true,
         'has_snapshot': true, 'is_of_topic': true, 'places': [1, 2], 'batches': [1, 2],
     }) -%}
     {%- set below, resets = _changes_below(asked), {} -%}
     {%- set found = run_query(_without_redeliveries(asked, below, candidates | join(' or '))).rows if below else [] -%}
-    {%- for row in found -%} {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%} {%- endfor -%}
+    {%- for row in found -%}
+        {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
+    {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
 {%- endmacro %}
 
-
 {#-
-    The new changes and truncates that came after something that lies above them: another new one, what is merged, the last truncate.
-    None where there cannot be any.
+    The new changes and truncates below an earlier one: a new one, a merged one, or the last truncate. Empty if
+    impossible.
 -#}
 {% macro _changes_below(bounds) -%}
     {%- set keys = bounds.get('keys') -%}
     {%- set new = _in_place(new_changes(bounds), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
     {%- set found -%}
-        {% for name in keys %}new.{{ quoted(name) }}, {% endfor -%}
-        {{ 'to_json(struct(' ~ _columns_of('new', bounds.columns) ~ ')) as _cdc_row, ' if not keys }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_append, new._cdc_changed_at
+        {{ _quoted_list(keys, 'new.{}, ', '') -}}
+        {{ 'to_json(struct(' ~ _quoted_list(bounds.columns, 'new.{}') ~ ')) as _cdc_row, ' if not keys }}new._cdc_op,
+            new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_append, new._cdc_changed_at
     {%- endset -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
@@ -47,7 +48,8 @@
     {%- set between = _between_places(bounds) if keys else 'places' -%}
     {%- set truncates = "new._cdc_kind = 'truncate'" -%}
     {%- if keys -%}
-        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated or not bounds.is_in_order -%}
+        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated
+            or not bounds.is_in_order -%}
         {%- do parts.append(_below_in_several(keys, dated, new, found)) if between -%}
     {%- endif -%}
     {%- do others.append([new, truncates]) if bounds.is_truncated and between -%}
@@ -68,21 +70,21 @@
     {%- endif -%}
     {%- for other, pair in others -%}
         {%- do parts.append(
-            'select distinct ' ~ found ~ ' from (' ~ dated ~ ') as new inner join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
+            'select distinct ' ~ found ~ ' from (' ~ dated ~ ') as new inner join (' ~ other ~ ') as other on ' ~ pair
+                ~ ' and ' ~ _is_later_and_below()
         ) -%}
     {%- endfor -%}
     {{ return(parts | join('\nunion all\n')) }}
 {%- endmacro %}
 
-
 {#-
-    Whether a change stands in its partition or file behind one of the same key that lies above it (1), and whether a key stands in two of
-    these (2); 3 for both, 0 for none. Each change is compared with the one before it: where none lies below that, none lies below an earlier
-    one. Keys are told apart by a hash, so that what is sorted is narrow: where two are taken for one key, too much is asked later and nothing
-    too little.
+    Bit 1: a change stands behind one of the same key that lies above it, in one partition or file. Bit 2: a key stands
+    in two of them. It is enough to compare each change with the one before it. Keys are compared by a hash, so that the
+    sort is narrow; if two keys share it, later questions find the truth.
 -#}
 {% macro _order_of_keys(changes, keys) -%}
-select coalesce(bit_or(if(_cdc_place_hash <> _cdc_place_before, 2, if(_cdc_epoch = _cdc_epoch_before and _cdc_log < _cdc_log_before, 1, 0))), 0)
+select coalesce(bit_or(if(_cdc_place_hash <> _cdc_place_before, 2,
+    if(_cdc_epoch = _cdc_epoch_before and _cdc_log < _cdc_log_before, 1, 0))), 0)
 from (
     select
         _cdc_place_hash,
@@ -96,14 +98,14 @@ from (
         from {{ changes }}
         where _cdc_kind in ('change', 'truncate')
     ) as changes
-    window of_key as (partition by xxhash64({{ _quoted_list(keys) }}) order by _cdc_place_hash, _cdc_epoch, _cdc_place_number)
+    window of_key as (partition by xxhash64({{ _quoted_list(keys) }}) order by _cdc_place_hash, _cdc_epoch,
+        _cdc_place_number)
 ) as ordered
 {%- endmacro %}
 
-
 {#-
-    Of one partition or file: what stands after something that lies above it. Where numbers begin again (`between`) only inside of a batch.
-    A tombstone after its delete has no place in the log, where other records have one, and says nothing more.
+    The changes that stand behind something above them in one partition or file. If numbers repeat (`between`), each
+    batch is looked at alone. A tombstone after its delete may have no place in the log, and is ignored.
 -#}
 {% macro _below_in_their_place(bounds, new, found, between) -%}
     {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if between == 'numbers' else '') -%}
@@ -114,7 +116,8 @@ from (
     select
         *,
         {%- if bounds.is_truncated %}
-        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by {{ place }} {{ before }}), null) as _cdc_highest_of_all,
+        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by {{ place }} {{ before }}),
+            null) as _cdc_highest_of_all,
         {%- endif %}
         {%- if bounds.is_of_topic %}
         lag(_cdc_op) over ({{ of_key }} order by _cdc_number) as _cdc_op_before,
@@ -129,10 +132,9 @@ where
     {%- endif %}
 {%- endmacro %}
 
-
 {#-
-    Of several places or batches: what came later than a change of its key that lies above it. The windows leave few to compare one by one: what is
-    later by the clock than any above it, and what follows something above it in its place.
+    The same across partitions, files or batches. The windows leave few changes to compare one by one: those later by
+    the clock than a change above them, and those behind something above them in their own place.
 -#}
 {% macro _below_in_several(keys, dated, new, found) -%}
 {%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
@@ -142,17 +144,17 @@ from (
     select
         *,
         min(_cdc_changed_at) over ({{ of_key }} order by _cdc_log desc {{ before }}) as _cdc_earliest_above,
-        max(_cdc_log) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_batch, _cdc_number {{ before }}) as _cdc_highest
+        max(_cdc_log) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_batch,
+            _cdc_number {{ before }}) as _cdc_highest
     from ({{ dated }}) as dated
 ) as new
 left semi join ({{ new }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
 where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highest
 {%- endmacro %}
 
-
 {#-
-    Whether new changes stand in several places whose numbers do not tell what came later: `numbers` where these begin again in a later batch,
-    `places` where a key is in two partitions or files. Where one place and one batch hold them all nothing is asked.
+    Whether numbers alone cannot order the new changes: `numbers` if they repeat in a later batch, `places` if a key
+    stands in two partitions or files, else none.
 -#}
 {% macro _between_places(bounds) -%}
     {%- set found = [] -%}
@@ -163,9 +165,11 @@ from (
     select
         min(_cdc_place_number) as first,
         max(max(_cdc_place_number)) over (
-            partition by _cdc_place_hash, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding
+            partition by _cdc_place_hash, _cdc_epoch order by _cdc_batch rows between unbounded preceding
+                and 1 preceding
         ) as last
-    from (select *, {{ _epoch_of_position() }} as _cdc_epoch from {{ new_changes(bounds) }} where _cdc_kind in ('change', 'truncate')) as new
+    from (select *, {{ _epoch_of_position() }} as _cdc_epoch from {{ new_changes(bounds) }}
+        where _cdc_kind in ('change', 'truncate')) as new
     group by _cdc_place_hash, _cdc_epoch, _cdc_batch
 ) as batches
 where first <= last
@@ -179,11 +183,9 @@ limit 1
     {{ return(found | first | default(none)) }}
 {%- endmacro %}
 
-
 {#-
-    Changes with the time that is compared, `_cdc_since`: of a change its own; of a row of an initial snapshot the time at which the first row of
-    that snapshot was read, as what is written while it is read lies above it; of an incremental snapshot none, as what was written
-    before it closed a chunk may lie above that.
+    Changes with the time that is compared, `_cdc_since`. A row of an initial snapshot has the time at which its
+    snapshot began to be read; a row of an incremental snapshot has none, because older writes may lie above it.
 -#}
 {% macro _dated(bounds, new, merged) -%}
     {%- if not bounds.has_snapshot -%}
@@ -206,10 +208,9 @@ left join (
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
-    Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a file. Where some
-    have no place in a log, `is_of_topic`, these have their place in the topic.
+    Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a
+    file. Where some have no place in a log, `is_of_topic`, these have their place in the topic.
 -#}
 {% macro _in_place(changes, condition, is_of_topic) -%}
 select
@@ -222,42 +223,22 @@ from {{ changes }} as changes
 where {{ condition }}
 {%- endmacro %}
 
-
-{#- The place in the log; of a change that has none its place in the topic. -#}
-{% macro _log_or_topic_place() -%}
-    {{ return('if(' ~ _has_no_log_place() ~ ', _cdc_position, ' ~ log_position() ~ ')') }}
-{%- endmacro %}
-
-
-{% macro _epoch_of_position() -%}
-    {{ return("substring_index(_cdc_position, '.', 1)") }}
-{%- endmacro %}
-
-
-{#- Whether the order of the topic is all there is for a change. MongoDB's since 3.1 is not asked: its servers have a clock each. -#}
-{% macro _has_no_log_place(relation='') -%}
-    endswith(substring_index({{ relation }}_cdc_position, '.', 2), '.')
-{%- endmacro %}
-
-
 {#-
-    The partition or file of a change: its event's id up to the number. Such texts are cut for every change there is: by functions that do
-    not look for patterns.
+    The partition or file of a change: its event's id up to the number. Such texts are cut for every change there is: by
+    functions that do not look for patterns.
 -#}
 {% macro _place() -%}
     {%- set with_mark = "trim(trailing '#before0123456789' from _cdc_event_id)" -%}
     left({{ with_mark }}, char_length({{ with_mark }}) - 1)
 {%- endmacro %}
 
-
 {% macro _is_same_key(keys) -%}
-    {%- for name in keys -%} new.{{ quoted(name) }} <=> other.{{ quoted(name) }}{{ ' and ' if not loop.last }} {%- endfor -%}
+    {{ _quoted_list(keys, 'new.{} <=> other.{}', ' and ') }}
 {%- endmacro %}
 
-
 {#-
-    Numbers of one place tell what came later, unless batches tell otherwise: then, and of different places, the clock. A row of a snapshot is
-    asked by the clock where it landed later too: the snapshot's place in the log was fixed before any table was read.
+    Numbers of one place say which change is later, unless the batches contradict them; otherwise the clock does. A row
+    of a snapshot is compared by the clock only if it also landed later.
 -#}
 {% macro _is_later_and_below() -%}
     new._cdc_log < other._cdc_log
@@ -270,28 +251,25 @@ where {{ condition }}
     and not (new._cdc_op = 'd' and other._cdc_op = 'd' and {{ _has_no_log_place('new.') }})
 {%- endmacro %}
 
-
 {#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
 {% macro _without_redeliveries(bounds, below, candidates) -%}
     {%- set keys = bounds.get('keys') -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ bounds.up_to -%}
 {%- set is_same -%}
-        {%- for name in keys -%} below.{{ quoted(name) }} <=> original.{{ quoted(name) }} and {% endfor -%}
-        {{- 'below._cdc_row = to_json(struct(' ~ _columns_of('original', bounds.columns) ~ ')) and ' if not keys }}
+        {{- _quoted_list(keys, 'below.{} <=> original.{} and ', '') -}}
+        {{- 'below._cdc_row = to_json(struct(' ~ _quoted_list(bounds.columns, 'original.{}') ~ ')) and ' if not keys }}
         below._cdc_op = original._cdc_op
         {%- endset %}
-select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last, count(distinct below._cdc_number) as changes
+select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last,
+    count(distinct below._cdc_number) as changes
 from ({{ below }}) as below
 left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
     on
         {{ is_same }}
-        and {{ 'if(' ~ _has_no_log_place('original.') ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)' if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
+        and {{ 'if(' ~ _has_no_log_place('original.')
+        ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)'
+        if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}
         and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
 where {{ candidates }}
 group by below._cdc_place
-{%- endmacro %}
-
-
-{% macro _columns_of(relation, columns) -%}
-    {%- for name in columns -%} {{ relation }}.{{ quoted(name) }}{{ ', ' if not loop.last }} {%- endfor -%}
 {%- endmacro %}

@@ -30,7 +30,8 @@
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
         {%- if bounds.is_behind -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = " ~ literal(tojson(bounds.declarations)) ~ ")") -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = "
+                ~ literal(tojson(bounds.declarations)) ~ ")") -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}

@@ -11,27 +11,30 @@
     {%- endif -%}
 {%- endmaterialization %}
 
-
 {% macro debezium_merge_materialization() -%}
     {%- set bounds = bounds_of_run().get(model.unique_id) -%}
-    {#- What else stands in its text would be computed of new changes only: a row that a condition leaves out keeps what it had. #}
+    {#-
+        What else stands in its text would be computed of new changes only: a row that a condition leaves out keeps what
+        it had.
+    #}
     {%- set re = modules.re -%}
     {%- set comments = '(?s)[{]#.*?#[}]|[{]%.*?%[}]|/[*].*?[*]/|--[^\\n]*' -%}
     {%- set strings = '\'(?:[^\'\\\\]|\\\\.)*\'|"(?:[^"\\\\]|\\\\.)*"' -%}
     {%- set text = re.sub(comments ~ '|' ~ strings, '', model.raw_code) -%}
     {%- set text = re.sub('(?s)[{][{]-?\\s*config\\(.*?\\)\\s*-?[}][}]', '', text) -%}
-    {%- if bounds is none or not re.fullmatch('(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*', text) -%}
+    {%- set call = '(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*' -%}
+    {%- if bounds is none or not re.fullmatch(call, text) -%}
         {{ exceptions.raise_compiler_error(
-            'debezium_merge: the SQL of model ' ~ model.name ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
-            ~ '  debezium_history, debezium_events or debezium_event_counts, and nothing else: conditions and further columns belong in a model that reads it.'
+            'debezium_merge: the SQL of model ' ~ model.name
+                ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
+            ~ '  debezium_history, debezium_events or debezium_event_counts, and nothing else: '
+            ~ 'conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
     {%- set existing = load_relation(this) -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if existing is not none and existing.is_view -%}
-        {%- do adapter.drop_relation(existing) -%}
-    {%- endif -%}
+    {%- if existing is not none and existing.is_view -%} {%- do adapter.drop_relation(existing) -%} {%- endif -%}
     {%- if existing is none or existing.is_view or should_full_refresh() or bounds.is_new -%}
         {%- do _create_table(bounds) -%}
     {%- elif bounds.declarations is defined -%}
@@ -46,7 +49,6 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [this]}) }}
 {%- endmacro %}
-
 
 {% macro _create_table(bounds) -%}
     {%- do _store_with_next_commit(bounds) -%}
@@ -90,29 +92,29 @@
     {%- do _comment_columns(this, model.columns) -%}
 {%- endmacro %}
 
-
 {#- By what a table is declared, as properties. -#}
 {% macro _declaration_properties(bounds) -%}
     'cdc.declaration' = {{ literal(bounds.declaration) }}, 'cdc.declared' = {{ literal(bounds.get('declared', '')) }},
     'cdc.columns' = {{ literal(tojson(bounds.columns)) }}, 'cdc.base' = {{ literal(bounds.get('base', '')) }}
 {%- endmacro %}
 
-
 {#- Give the table its new columns, each behind the one before it: rows are appended by the order of the columns. -#}
 {% macro _follow_declaration(bounds) -%}
     {%- set types, there, parts, place = {}, [], [], namespace(of='first') -%}
-    {%- for row in run_query('describe query ' ~ ('select * from ' ~ bounds.changes if bounds.changes is defined else sql)).rows if bounds.added -%}
+    {%- for row in run_query('describe query '
+        ~ ('select * from ' ~ bounds.changes if bounds.changes is defined else sql)).rows if bounds.added -%}
         {%- do types.update({row[0]: row[1]}) -%}
     {%- endfor -%}
-    {%- if bounds.added -%} {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%} {%- endif -%}
+    {%- if bounds.added -%} {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%}
+        {%- endif -%}
     {%- for name in bounds.columns -%}
-        {%- do parts.append(quoted(name) ~ ' ' ~ types[name] ~ ' ' ~ place.of) if name in bounds.added and name not in there -%}
+        {%- do parts.append(quoted(name) ~ ' ' ~ types[name] ~ ' ' ~ place.of) if name in bounds.added
+            and name not in there -%}
         {%- set place.of = 'after ' ~ quoted(name) -%}
     {%- endfor -%}
     {%- do run_query('alter table ' ~ this ~ ' add columns (' ~ parts | join(', ') ~ ')') if parts -%}
     {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ _declaration_properties(bounds) ~ ')') -%}
 {%- endmacro %}
-
 
 {% macro _write_changes(bounds) -%}
     {%- if not bounds.has_new -%}
@@ -124,20 +126,21 @@
             {%- do _store_with_next_commit(none) -%}
         {%- endif -%}
         {%- if bounds.resets != bounds.known_resets -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets) ~ ")") -%}
+            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets)
+                ~ ")") -%}
         {%- endif -%}
-        {%- if bounds.is_truncated -%}
-            {%- do _truncate_silver(bounds) -%}
-        {%- endif -%}
+        {%- if bounds.is_truncated -%} {%- do _truncate_silver(bounds) -%} {%- endif -%}
         {%- if bounds.is_truncated and not bounds.get('keys') -%}
             {%- do bounds.update({'snapshot': current_snapshot(this)}) -%}
         {%- endif -%}
         {%- do _store_with_next_commit(bounds) -%}
         {%- call statement('main') -%}
             {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched, bounds.is_moved, bounds.is_narrow) }}
+            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched,
+                bounds.is_moved, bounds.is_narrow) }}
             {%- else %}
-            insert into {{ this }} with ('isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+            insert into {{ this }} with ('isolation-level' = 'serializable',
+                'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
             replace where {{ bounds.batch }} > {{ bounds.above }}
             {{ sql }}
             {%- endif %}
@@ -145,7 +148,6 @@
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
 {%- endmacro %}
-
 
 {#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
 {% macro _write_replayed(bounds) -%}
@@ -161,17 +163,16 @@
     {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
-
 {#-
-    Another run may have merged a truncate since the bounds were looked up: what this one has of before it would come back. Merges of other
-    changes may come in any order.
+    Another run may have merged a truncate since the bounds were looked up: what this one has of before it would come
+    back. Merges of other changes may come in any order.
 -#}
 {% macro _check_no_other_truncate(bounds) -%}
     {%- if run_query('show tblproperties ' ~ this ~ " ('cdc.truncated-at')").rows[0][1] != bounds.known_truncated_at -%}
-        {{ exceptions.raise_compiler_error('model ' ~ model.name ~ ': another run has merged a truncate meanwhile. Nothing is lost; run it again.') }}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name
+            ~ ': another run has merged a truncate meanwhile. Nothing is lost; run it again.') }}
     {%- endif -%}
 {%- endmacro %}
-
 
 {% macro _descriptions(columns) -%}
     {%- set comments = [] -%}
@@ -180,7 +181,6 @@
     {%- endfor -%}
     {{ return(comments) }}
 {%- endmacro %}
-
 
 {#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
 {% macro _follow_descriptions(bounds) -%}
@@ -191,10 +191,10 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#-
-    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER TABLE
-    finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes without.
+    The descriptions of the columns as comments: one statement, where dbt-spark has one for each column. Spark's ALTER
+    TABLE finds fault with backticks in a name (INVALID_ATTRIBUTE_NAME_SYNTAX): a table that has such a column goes
+    without.
 -#}
 {% macro _comment_columns(relation, columns) -%}
     {%- set comments = _descriptions(columns) -%}
@@ -203,7 +203,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- What is older than a truncate is gone. -#}
 {% macro _truncate_silver(bounds) -%}
     {%- set position = literal(bounds.truncated_at) -%}
@@ -211,7 +210,8 @@
         "alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ position
         ~ ", 'cdc.truncated-by' = " ~ literal(tojson(bounds.truncated_by)) ~ ")"
     ) -%}
-    {%- set moved_later = ' and coalesce(_cdc_moves.`out`._cdc_position, \'\') < ' ~ position if bounds.is_moved else '' -%}
+    {%- set moved_later = ' and coalesce(_cdc_moves.`out`._cdc_position, \'\') < '
+        ~ position if bounds.is_moved else '' -%}
     {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position ~ moved_later) -%}
     {%- if bounds.get('keys') -%}
         {%- do _forget_values_before(position, bounds) -%}
@@ -219,20 +219,23 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- A column whose write is older than a truncate has no value any more. -#}
 {% macro _forget_values_before(position, bounds) -%}
     {%- set assignments = ['_cdc_held = transform_values(_cdc_held, (c, held) -> greatest(held, ' ~ position ~ '))'] -%}
     {%- for name in bounds.get('columns') if name not in bounds.get('keys') -%}
-        {%- do assignments.append(quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ position ~ ', null, ' ~ quoted(name) ~ ')') -%}
+        {%- do assignments.append(quoted(name) ~ ' = if(_cdc_held[' ~ literal(name) ~ '] < ' ~ position ~ ', null, '
+            ~ quoted(name) ~ ')') -%}
     {%- endfor -%}
     {%- do run_query(
-        'update ' ~ this ~ ' set ' ~ assignments | join(', ') ~ ' where exists(map_values(_cdc_held), held -> held < ' ~ position ~ ')'
+        'update ' ~ this ~ ' set ' ~ assignments | join(', ') ~ ' where exists(map_values(_cdc_held), held -> held < '
+            ~ position ~ ')'
     ) -%}
 {%- endmacro %}
 
-
-{#- What moved under a key before a truncate, and the row that was under it then, have no bearing on what moves afterwards. -#}
+{#-
+    What moved under a key before a truncate, and the row that was under it then, have no bearing on what moves
+    afterwards.
+-#}
 {% macro _forget_moves_before(position, bounds) -%}
     {%- set is_older = '_cdc_moves.`row`._cdc_position < ' ~ position -%}
     {%- set no_row = "from_json('{\"_cdc_position\": \"\"}', '" ~ _moves_write_type() ~ "')" -%}
@@ -249,9 +252,9 @@
     {%- for name in metadata_columns() -%}
         {%- do assignments.append(name ~ ' = ' ~ _of_shown_write(name, shown)) -%}
     {%- endfor -%}
-    {%- do run_query('update ' ~ this ~ ' set ' ~ assignments | join(', ') ~ ' where exists(_cdc_moves.events, e -> e < ' ~ position ~ ')') -%}
+    {%- do run_query('update ' ~ this ~ ' set ' ~ assignments | join(', ')
+        ~ ' where exists(_cdc_moves.events, e -> e < ' ~ position ~ ')') -%}
 {%- endmacro %}
-
 
 {#- Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. -#}
 {% macro _store_with_next_commit(bounds) -%}
@@ -259,9 +262,11 @@
     {%- if bounds is none -%}
         {%- do run_query('reset ' ~ setting) -%}
     {%- else -%}
-        {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' ' ~ bounds.append if bounds.append is defined else '' -%}
+        {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' '
+            ~ bounds.append if bounds.append is defined else '' -%}
         {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
             ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
-        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) -%}
+        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to
+            ~ (of_silver if bounds.merged_position is defined else further)) -%}
     {%- endif -%}
 {%- endmacro %}

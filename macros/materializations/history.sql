@@ -1,6 +1,5 @@
 {#- Writing a history (`debezium_history`). -#}
 
-
 {#- Versions that are known from now on. -#}
 {% macro _with_knowledge(versions, bounds) -%}
 select
@@ -12,7 +11,6 @@ select
     cast(null as timestamp) as _cdc_known_to_at
 from ({{ versions }}) as versions
 {%- endmacro %}
-
 
 {#-
     Versions that are not true any more get an end of knowledge, new ones begin; a key's version is known by its first
@@ -29,17 +27,18 @@ from ({{ versions }}) as versions
             on
                 not incoming._cdc_is_new
                 and stored._cdc_known_to is null
-                and {% for key in bounds.get('keys') %}stored.{{ quoted(key) }} = incoming.{{ quoted(key) }} and {% endfor -%}
-                stored._cdc_position = incoming._cdc_position
-            when matched then update set _cdc_known_to = {{ bounds.up_to }}, _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
+                and {{ _quoted_list(bounds.get('keys'), 'stored.{} = incoming.{}', ' and ') }}
+                and stored._cdc_position = incoming._cdc_position
+            when matched then update set _cdc_known_to = {{ bounds.up_to }},
+                _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
             when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
-                values ({% for name in _history_columns(bounds) %}incoming.{{ quoted(name) }}{{ ', ' if not loop.last }}{% endfor %})
+                values ({{ _quoted_list(_history_columns(bounds), 'incoming.{}') }})
         {%- endcall -%}
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
 {%- endmacro %}
 
-
 {% macro _history_columns(bounds) -%}
-    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to', '_cdc_known_from_at', '_cdc_known_to_at']) }}
+    {{ return(bounds.columns + _version_columns() + ['_cdc_is_current', '_cdc_known_from', '_cdc_known_to',
+        '_cdc_known_from_at', '_cdc_known_to_at']) }}
 {%- endmacro %}

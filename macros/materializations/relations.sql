@@ -19,7 +19,6 @@
     {% do return(rows) %}
 {% endmacro %}
 
-
 {#-
     The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before
     it: `dev_shop.orders`.
@@ -28,7 +27,6 @@
     {%- set schema = custom_schema_name or '' -%}
     {{ return([target.schema, schema] | select | join('_') or 'lakehouse') }}
 {%- endmacro %}
-
 
 {#-
     dbt-spark can only clone tables of Delta. Of all others a clone is a view, which costs nothing; building the model
@@ -43,13 +41,12 @@
     {{ return(create_or_replace_view()) }}
 {%- endmaterialization %}
 
-
 {#- dbt-spark's column comment of a view, with names and texts quoted whatever they hold. -#}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
     {{ quoted(column_name) }}
-    {%- if column_name in column_dict and column_dict[column_name]['description'] %} comment {{ literal(column_dict[column_name]['description']) }}{% endif -%}
+    {%- set described = column_dict.get(column_name, {}).get('description') -%}
+    {%- if described %} comment {{ literal(described) }} {%- endif -%}
 {%- endmacro %}
-
 
 {#-
     Comments on the columns of a table: one statement for an Iceberg table, with names and texts quoted; of others

@@ -1,4 +1,6 @@
-{#- No change came that was below others in the source's log without having landed before: the log has not started over. -#}
+{#-
+    No change came that was below others in the source's log without having landed before: the log has not started over.
+-#}
 {% test no_log_reset(model, source_table) %}
     {%- if execute and flags.WHICH in ('test', 'build') -%}
         {%- set resets = fromjson(_table_properties(model).get('cdc.resets', '{}')) -%}
@@ -8,7 +10,8 @@
                 {%- do told.append(found[2] ~ ' in ' ~ place ~ ' from ' ~ found[0] ~ ' to ' ~ found[1]) -%}
             {%- endfor -%}
             {{ exceptions.raise_compiler_error(
-                'the log of ' ~ source_table ~ ' has started over: ' ~ model ~ ' shows older states than the source for changes that lie below those\n'
+                'the log of ' ~ source_table ~ ' has started over: ' ~ model
+                    ~ ' shows older states than the source for changes that lie below those\n'
                 ~ '  before them (' ~ told | join('; ') ~ ').\n'
                 ~ '  Declare an epoch in seeds/cdc_epochs.csv: docs/operating.md#when-the-sources-positions-start-over'
             ) }}

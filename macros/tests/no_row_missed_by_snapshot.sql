@@ -1,7 +1,8 @@
 {#-
-    The newest initial snapshot found every row that the table shows: a repeated snapshot sends no deletes for rows that vanished
-    meanwhile. All rows of such a snapshot have one position, that of its start; a row below it was not there any more.
-    For connectors whose snapshots have one (PostgreSQL, MySQL, MariaDB, SQL Server, Oracle) and read the whole table.
+    The newest initial snapshot found every row that the table shows: a repeated snapshot sends no deletes for rows that
+    vanished meanwhile. All rows of such a snapshot have one position, that of its start; a row below it was not there
+    any more. For connectors whose snapshots have one (PostgreSQL, MySQL, MariaDB, SQL Server, Oracle) and read the
+    whole table.
 -#}
 {% test no_row_missed_by_snapshot(model, changes, keys) %}
 select {{ _quoted_list(keys) }}, _cdc_position, _cdc_event_id
@@ -10,6 +11,7 @@ where
     not _cdc_is_deleted
     and {{ log_position() }} < (
         select max({{ log_position() }})
-        from {{ changes }} where _cdc_kind = 'change' and _cdc_is_snapshot and split_part(_cdc_position, '.', 3) = '0' {{- _is_merged(model) }}
+        from {{ changes }} where _cdc_kind = 'change' and _cdc_is_snapshot
+            and split_part(_cdc_position, '.', 3) = '0' {{- _is_merged(model) }}
     )
 {% endtest %}

@@ -1,6 +1,6 @@
 {#-
-    Of no table's records is a greater share rejected than the variable `rejected_share` allows: of no table any, but for those that it
-    names as `<system>.<table>`. Records without a table count as one table, `<system>.`.
+    Of no table's records is a greater share rejected than the variable `rejected_share` allows: of no table any, but
+    for those that it names as `<system>.<table>`. Records without a table count as one table, `<system>.`.
 -#}
 {% test rejected_share(model) %}
     {%- set system = model.identifier.rsplit('__event_counts', 1)[0] -%}
@@ -11,5 +11,6 @@
 select source_table, sum(if(kind = 'rejected', events, 0)) as rejected, sum(events) as landed
 from {{ model }}
 group by source_table
-having rejected > landed * {% if allowed %}case coalesce(source_table, '') {{ allowed | join(' ') }} else 0 end{% else %}0{% endif %}
+having rejected > landed * {% if allowed %}case coalesce(source_table, '') {{ allowed | join(' ') }}
+    else 0 end{% else %}0{% endif %}
 {% endtest %}

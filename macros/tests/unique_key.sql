@@ -3,5 +3,5 @@
 select {{ _quoted_list(columns) }}, count(*) as times
 from {{ model }}
 group by {{ _quoted_list(columns) }}
-having count(*) > 1 or {% for name in columns %}{{ quoted(name) }} is null{{ ' or ' if not loop.last }}{% endfor %}
+having count(*) > 1 or {{ _quoted_list(columns, '{} is null', ' or ') }}
 {% endtest %}

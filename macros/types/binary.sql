@@ -21,16 +21,14 @@
     }) }}
 {%- endmacro %}
 
-
 {% macro _padded_base64(text) -%}
     if(octet_length({{ text }}) % 4 = 0, try_to_binary({{ text }}, 'base64'), null)
 {%- endmacro %}
 
-
 {#-
-    A bit string. Debezium writes its bytes in base64, the lowest first, without those above the last bit that is set: zero has none.
-    They are turned round in hexadecimal, because `reverse` takes bytes for UTF-8 characters. Up to 63 bits it is a number, as
-    databases print it; longer ones stay bytes, the highest first.
+    A bit string. Debezium writes its bytes in base64, the lowest first, without those above the last bit that is set:
+    zero has none. They are turned round in hexadecimal, because `reverse` takes bytes for UTF-8 characters. Up to 63
+    bits it is a number, as databases print it; longer ones stay bytes, the highest first.
 -#}
 {% macro type_bits(value, parameters) -%}
     {%- set bytes = _padded_base64(value) -%}
@@ -41,7 +39,8 @@
     {%- endset -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first ~ ')',
+        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first
+            ~ ')',
         'can_fail': true,
         'text': value,
         'no_text': '^(true|-?[0-9]+)\\\\z',

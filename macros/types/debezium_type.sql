@@ -1,23 +1,26 @@
 {#-
     How a column of a Debezium type is read: a mapping with
 
-    - json: the Spark type that `from_json` reads it as; `variant` where Spark would round, shift or drop what
-      does not fit,
+    - json: the Spark type that `from_json` reads it as; `variant` where Spark would round, shift or drop what does not
+      fit,
     - sql: the value as the type that the table has; NULL where it cannot be given exactly,
     - can_fail: whether that can happen,
-    - text: the text that `from_json` gives, where it may have been none; `no_text`: a pattern of the texts to ask that of,
+    - text: the text that `from_json` gives, where it may have been none; `no_text`: a pattern of the texts to ask that
+      of,
     - omitted: a condition that is true for what Debezium writes if the value was not in the log, or none,
-    - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read more than once.
-      Without `read_as` (within a lambda) there is none.
+    - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read
+      more than once. Without `read_as` (within a lambda) there is none.
 
-    The names are those of the schema block without their package (io.debezium.time.MicroTimestamp →
-    MicroTimestamp), with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
+    The names are those of the schema block without their package (io.debezium.time.MicroTimestamp → MicroTimestamp),
+    with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
 -#}
 {% macro debezium_type(type, value, read_as=none) -%}
     {%- set name = type.split('(')[0] -%}
-    {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type and not type.startswith('array<') else [] -%}
+    {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type
+        and not type.startswith('array<') else [] -%}
     {%- if name in ('Decimal', 'DecimalText') and parameters | length != 2 -%}
-        {{ exceptions.raise_compiler_error("debezium_type: '" ~ type ~ "' in model " ~ model.name ~ ".\n  Expected precision and scale, as " ~ name ~ '(12,2).') }}
+        {{ exceptions.raise_compiler_error("debezium_type: '" ~ type ~ "' in model " ~ model.name
+            ~ ".\n  Expected precision and scale, as " ~ name ~ '(12,2).') }}
     {%- endif -%}
     {%- if type.startswith('array<') -%} {{ return(type_array(type[6:-1], value)) }}
     {%- elif name in ('int8', 'int16') -%} {{ return(_plain_type('smallint', value)) }}
@@ -31,7 +34,8 @@
     {%- elif name == 'Decimal' -%} {{ return(type_decimal(value, parameters, read_as)) }}
     {%- elif name == 'DecimalText' -%} {{ return(type_decimal_text(value, parameters)) }}
     {%- elif name == 'VariableScaleDecimal' -%} {{ return(type_variable_scale_decimal(value)) }}
-    {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Tsvector', 'Interval', 'ZonedTime') -%}
+    {%- elif name in ('string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Tsvector', 'Interval',
+        'ZonedTime') -%}
         {{ return(type_string(value)) }}
     {%- elif name == 'bytes' -%} {{ return(type_bytes(value, 'base64')) }}
     {%- elif name == 'bytes_url' -%} {{ return(type_bytes(value, 'base64-url-safe')) }}
@@ -66,38 +70,38 @@
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
 {% macro _plain_type(spark, value) -%}
     {{ return({'json': spark, 'sql': value, 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
 
-
-{#- The JSON that it writes for arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as their bytes, and a HSTORE. -#}
+{#-
+    The JSON that it writes for arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as their bytes, and a
+    HSTORE.
+-#}
 {% macro placeholder_forms() -%}
     {%- set bytes = placeholder_bytes() | string -%}
     {%- set decimals = [] -%}
     {%- for byte in placeholder_bytes() -%} {%- do decimals.append('"' ~ _base64_of_byte(byte) ~ '"') -%} {%- endfor -%}
     {%- set forms = [
-        '["__debezium_unavailable_value"]', '["X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]', '["5f5f646562657a69756d5f756e617661696c61626c655f76616c7565"]',
+        '["__debezium_unavailable_value"]', '["X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]',
+        '["5f5f646562657a69756d5f756e617661696c61626c655f76616c7565"]',
         '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]', bytes | replace(' ', ''), '[' ~ decimals | join(',') ~ ']',
         '{"__debezium_unavailable_value":"__debezium_unavailable_value"}',
     ] -%}
     {{ return(_literals(forms)) }}
 {%- endmacro %}
 
-
 {#- The bytes of `__debezium_unavailable_value`. -#}
 {% macro placeholder_bytes() -%}
-    {{ return([95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95, 118, 97, 108, 117, 101]) }}
+    {{ return([95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95,
+        118, 97, 108, 117, 101]) }}
 {%- endmacro %}
-
 
 {% macro _base64_of_byte(byte) -%}
     {%- set digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
     {{ return(digits[byte // 4] ~ digits[byte % 4 * 16] ~ '==') }}
 {%- endmacro %}
-
 
 {#-
     The texts that Debezium writes for a value that the log did not hold, with the default
@@ -111,7 +115,6 @@
         '{"__debezium_unavailable_value":"__debezium_unavailable_value"}'
     )
 {%- endmacro %}
-
 
 {#- Whether a text is one of them: the query has them under a name. -#}
 {% macro is_placeholder(text) -%}

@@ -1,13 +1,15 @@
 {#- A point of MySQL or PostgreSQL: its coordinates, its well-known binary, its reference system. -#}
 {% macro type_point(value) -%}
     {%- set sql -%}
-        if({{ value }}.x is null or {{ value }}.y is null or {{ value }}.wkb is not null and try_to_binary({{ value }}.wkb, 'base64') is null, null, named_struct(
-            'x', {{ value }}.x, 'y', {{ value }}.y, 'wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid
+        if({{ value }}.x is null or {{ value }}.y is null or {{ value }}.wkb is not null
+            and try_to_binary({{ value }}.wkb, 'base64') is null, null, named_struct(
+            'x', {{ value }}.x, 'y', {{ value }}.y, 'wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid',
+            {{ value }}.srid
         ))
     {%- endset -%}
-    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
+    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': true,
+        'omitted': none}) }}
 {%- endmacro %}
-
 
 {#- A geometry or geography: its well-known binary (EWKB for PostgreSQL) and its reference system. -#}
 {% macro type_geometry(value) -%}
@@ -23,7 +25,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     An array of a type. An array that was not in the log has the placeholder as its only element, or its bytes
     as elements where the elements are numbers (of decimals as unscaled numbers; Debezium after 3.5).
@@ -38,9 +39,11 @@
         {%- set omitted = value ~ ' = cast(' ~ bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
     {%- elif element['omitted'] -%}
         {%- set uuid = " or e = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' else '' -%}
-        {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', e -> ' ~ element['omitted'] ~ uuid ~ ')' -%}
+        {%- set omitted = 'size(' ~ value ~ ') = 1 and exists(' ~ value ~ ', e -> ' ~ element['omitted'] ~ uuid
+            ~ ')' -%}
         {%- if element_type.startswith('Decimal(') or element['json'] == 'string' -%}
-            {%- set texts = "transform(" ~ value ~ ", e -> try_variant_get(e, '$', 'string'))" if element['json'] == 'variant' else value -%}
+            {%- set texts = "transform(" ~ value
+                ~ ", e -> try_variant_get(e, '$', 'string'))" if element['json'] == 'variant' else value -%}
             {%- set decimals = 'transform(' ~ bytes ~ ', b -> base64(unhex(hex(b))))' -%}
             {%- set omitted = '(' ~ omitted ~ ' or size(' ~ value ~ ") = 28 and " ~ texts ~ " = " ~ decimals ~ ')' -%}
         {%- endif -%}
@@ -54,5 +57,6 @@
     {%- else -%}
         {%- set sql = whole -%}
     {%- endif -%}
-    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'], 'omitted': omitted}) }}
+    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'],
+        'omitted': omitted}) }}
 {%- endmacro %}

@@ -3,15 +3,14 @@
     get(transform(array({{ expression }}), {{ name }} -> {{ body }}), 0)
 {%- endmacro %}
 
-
 {#- BIGINT UNSIGNED under `bigint.unsigned.handling.mode=long`: from 2^63 on it arrives as a negative number. -#}
 {% macro type_uint64(value) -%}
     {%- set sql -%}
-        if({{ value }} < 0, cast({{ value }} as decimal(20, 0)) + 18446744073709551616, cast({{ value }} as decimal(20, 0)))
+        if({{ value }} < 0, cast({{ value }} as decimal(20, 0)) + 18446744073709551616,
+            cast({{ value }} as decimal(20, 0)))
     {%- endset -%}
     {{ return({'json': 'bigint', 'sql': 'cast(' ~ sql ~ ' as decimal(20, 0))', 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
-
 
 {#-
     A double. Infinity and NaN are texts in JSON; a JSON number that is too large would become infinite in
@@ -20,17 +19,17 @@
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), if(" ~ _spells_infinity() ~ ", " ~ value ~ ", null), " ~ value ~ ")",
+        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), if(" ~ _spells_infinity() ~ ", " ~ value ~ ", null), "
+            ~ value ~ ")",
         'can_fail': true,
         'omitted': none,
     }) }}
 {%- endmacro %}
 
-
 {#-
-    A JSON number that no schema block calls a double: it may be an exact decimal (`decimal.format=NUMERIC`), of which a double holds some. It is
-    one where its digits are those that the double is printed with, in the fewest digits or in 17, or where both are the same whole number. With an
-    exponent and up to 17 digits it is the double that it names.
+    A JSON number that no schema block calls a double: it may be an exact decimal (`decimal.format=NUMERIC`), of which a
+    double holds some. It is one where its digits are those that the double is printed with, in the fewest digits or in
+    17, or where both are the same whole number. With an exponent and up to 17 digits it is the double that it names.
 -#}
 {% macro type_number(value, read_as=none) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
@@ -40,24 +39,27 @@
     {%- set sql -%}
         case schema_of_variant({{ value }})
             when 'STRING' then if({{ text }} in ('NaN', 'Infinity', '-Infinity'), {{ double }}, null)
-            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '{{ _lost_digits() }}', {{ double }}, null)
+            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '{{ _lost_digits() }}',
+                {{ double }}, null)
             else if(
                 length({{ text }}) < 16
-                or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }}, {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})
+                or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }},
+                {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})
                 or try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint), {{ double }}, null)
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
 {%- endmacro %}
 
-
 {#- Whether an event has it as a text of its own. Asked of infinite values only. -#}
 {% macro _spells_infinity() -%}
     value rlike '"[+-]?Infinity"'
 {%- endmacro %}
 
-
-{#- A single-precision number; its JSON may have been printed with the digits of a double. To Spark NaN is greater than all others. -#}
+{#-
+    A single-precision number; its JSON may have been printed with the digits of a double. To Spark NaN is greater than
+    all others.
+-#}
 {% macro type_float(value) -%}
     {%- set sql -%}
         if(abs({{ value }}) = double('Infinity'), if({{ _spells_infinity() }}, cast({{ value }} as float), null),
@@ -65,7 +67,6 @@
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
 {%- endmacro %}
-
 
 {#-
     org.apache.kafka.connect.data.Decimal: base64 of the unscaled number, or a JSON number
@@ -83,15 +84,21 @@
     {%- set is_small = precision <= 18 and scale >= 0 -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then {{ small_decimal(text, precision, scale) if is_small else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }}
-            {#- With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if no exponent of a double gives it. #}
-            when 'DOUBLE' then {{ "if(" ~ text ~ " rlike '^-?0[.]0$' and not value rlike '(:|,|\\\\[)\\\\s*-?[0-9.]+[eE]-[0-9]{3}', cast(0 as decimal(" ~ precision ~ ', ' ~ digits ~ ')), null)' if precision <= 38 else 'null' }}
+            when 'STRING' then {{ small_decimal(text, precision, scale) if is_small
+                else _decimal(big_unscaled(hexadecimal, scale, precision > 38), precision, digits) }}
+            {#-
+                With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if
+                no exponent of a double gives it.
+            #}
+            when 'DOUBLE' then {{ "if(" ~ text
+                ~ " rlike '^-?0[.]0$' and not value rlike '(:|,|\\\\[)\\\\s*-?[0-9.]+[eE]-[0-9]{3}', cast(0 as decimal("
+                ~ precision ~ ', ' ~ digits ~ ')), null)' if precision <= 38 else 'null' }}
             else {{ _decimal(text, precision, digits) }}
         end
     {%- endset -%}
-    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text), 'read': read if read_as else none}) }}
+    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text),
+        'read': read if read_as else none}) }}
 {%- endmacro %}
-
 
 {#- A decimal that is written as its text (decimal.handling.mode=string). -#}
 {% macro type_decimal_text(value, parameters) -%}
@@ -107,11 +114,11 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
-    Such a text as its type, NULL where digits would be lost. Java prints a decimal that has six zeros behind its point, or more, with an
-    exponent (`1E-7`; such a zero as `0E-7`): it is exact where the digits that it has behind the point, without zeros at the end, are not more
-    than the scale. No lambda up to 38 digits: Spark compiles no projection that has one.
+    Such a text as its type, NULL where digits would be lost. Java prints a decimal that has six zeros behind its point,
+    or more, with an exponent (`1E-7`; such a zero as `0E-7`): it is exact where the digits that it has behind the
+    point, without zeros at the end, are not more than the scale. No lambda up to 38 digits: Spark compiles no
+    projection that has one.
 -#}
 {% macro _decimal_of_text(text, precision, scale) -%}
     {%- set with_exponent = text ~ " rlike '^-?[0-9]+([.][0-9]+)?[eE][+-]?[0-9]{1,3}$'" -%}
@@ -119,7 +126,8 @@
     {%- set behind_point = "length(regexp_extract(" ~ text ~ ", '[.]([0-9]+)', 1))" -%}
     {%- set exponent = "cast(regexp_extract(" ~ text ~ ", '[eE](.+)', 1) as int)" -%}
     {%- if precision > 38 -%}
-        {%- set numbers = "named_struct('digits', concat(if(startswith(" ~ text ~ ", '-'), '-', ''), " ~ digits ~ "), 'scale', " ~ behind_point ~ " - " ~ exponent ~ ")" -%}
+        {%- set numbers = "named_struct('digits', concat(if(startswith(" ~ text ~ ", '-'), '-', ''), " ~ digits
+            ~ "), 'scale', " ~ behind_point ~ " - " ~ exponent ~ ")" -%}
         case
             when {{ text }} rlike '^-?[0-9]+([.][0-9]+)?$' then {{ text }}
             when {{ with_exponent }} then {{ let(numbers, 'n', _shifted('n.digits', 'n.scale')) }}
@@ -130,58 +138,62 @@
             when
                 {{ text }} rlike '^-?[0-9]+([.][0-9]{0,{{ scale }}}0*)?$'
                 or {{ with_exponent }}
-                and (rtrim('0', {{ digits }}) = '' or {{ behind_point }} - {{ exponent }} - ({{ zeros }}) <= {{ scale }})
+                and (rtrim('0', {{ digits }}) = ''
+                or {{ behind_point }} - {{ exponent }} - ({{ zeros }}) <= {{ scale }})
                 then try_cast({{ text }} as decimal({{ precision }}, {{ scale }}))
         end
     {%- endif -%}
 {%- endmacro %}
 
-
 {#- io.debezium.data.VariableScaleDecimal: every value has a scale of its own, so it stays exact text. -#}
 {% macro type_variable_scale_decimal(value) -%}
     {%- set scale = "try_variant_get(" ~ value ~ ", '$.scale', 'int')" -%}
     {%- set is_text = "schema_of_variant(try_variant_get(" ~ value ~ ", '$.value')) = 'STRING'" -%}
-    {%- set hexadecimal = "if(" ~ is_text ~ ", hex(try_to_binary(try_variant_get(" ~ value ~ ", '$.value', 'string'), 'base64')), null)" -%}
+    {%- set hexadecimal = "if(" ~ is_text ~ ", hex(try_to_binary(try_variant_get(" ~ value
+        ~ ", '$.value', 'string'), 'base64')), null)" -%}
     {#- No database has a number of so many digits; a hostile one would fill the memory. #}
     {{ return({
         'json': 'variant',
         'sql': 'if(' ~ scale ~ ' between -20000 and 20000, ' ~ big_unscaled(hexadecimal, scale, true) ~ ', null)',
         'can_fail': true,
-        'omitted': is_placeholder("coalesce(try_variant_get(" ~ value ~ ", '$.value', 'string'), variant_get(" ~ value ~ ", '$', 'string'))"),
+        'omitted': is_placeholder("coalesce(try_variant_get(" ~ value ~ ", '$.value', 'string'), variant_get(" ~ value
+            ~ ", '$', 'string'))"),
     }) }}
 {%- endmacro %}
 
-
-{#- The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. A name is not computed twice. -#}
+{#-
+    The text of a plain number as DECIMAL, NULL where digits would be lost; as it is beyond 38 digits. A name is not
+    computed twice.
+-#}
 {% macro _decimal(text, precision, scale) -%}
     {%- set is_name = modules.re.fullmatch('[a-z0-9_]+', text) -%}
     {%- set t = text if is_name else 't' -%}
     {%- if precision > 38 -%}
         {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]+)?$', " ~ t ~ ", null)" -%}
     {%- else -%}
-        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(" ~ t ~ " as decimal(" ~ precision ~ ", " ~ scale ~ ")), null)" -%}
+        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(" ~ t ~ " as decimal("
+            ~ precision ~ ", " ~ scale ~ ")), null)" -%}
     {%- endif -%}
     {{ number if is_name else let(text, 't', number) }}
 {%- endmacro %}
 
-
 {#-
-    An unscaled number of up to 8 bytes (two's complement, big-endian, in base64) as the decimal it stands for. The text tells what
-    else the bytes would be read again for: more than 8 bytes are 12 characters without padding or more; the first one has the first
-    6 bits, of which A to f are those without a sign. No bytes are zero.
+    An unscaled number of up to 8 bytes (two's complement, big-endian, in base64) as the decimal it stands for. The text
+    tells what else the bytes would be read again for: more than 8 bytes are 12 characters without padding or more; the
+    first one has the first 6 bits, of which A to f are those without a sign. No bytes are zero.
 -#}
 {% macro small_decimal(text, precision, scale) -%}
     if(octet_length({{ text }}) % 4 = 0 and (octet_length({{ text }}) < 12 or {{ text }} like '___________='),
-       try_cast(cast(conv(lpad(hex(try_to_binary({{ text }}, 'base64')), 16, if({{ text }} = '' or {{ text }} rlike '^[A-f]', '0', 'F')), 16, -10) as decimal(19, 0))
+       try_cast(cast(conv(lpad(hex(try_to_binary({{ text }}, 'base64')), 16,
+           if({{ text }} = '' or {{ text }} rlike '^[A-f]', '0', 'F')), 16, -10) as decimal(19, 0))
            * {{ '0.' ~ '0' * (scale - 1) ~ '1bd' if scale else '1bd' }} as decimal({{ precision }}, {{ scale }})), null)
 {%- endmacro %}
-
 
 {#-
     An unscaled number as the exact text of the decimal it stands for.
 
-    Up to 38 digits it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a unary
-    minus of a DECIMAL of more than 34 digits loses digits in Spark. Some numbers of 16 bytes have 39 digits.
+    Up to 38 digits it is done on two halves of 64 bits: plain `high * 2^64 + low` overflows near -10^38, and `abs` or a
+    unary minus of a DECIMAL of more than 34 digits loses digits in Spark. Some numbers of 16 bytes have 39 digits.
 -#}
 {% macro big_unscaled(hexadecimal, scale, may_be_wide) -%}
     {%- set unscaled -%}
@@ -195,28 +207,32 @@
             'base', cast('18446744073709551616' as decimal(20, 0))
         )
     {%- endset -%}
-    {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h', 'cast(' ~ unscaled ~ ' as string)') -%}
+    {%- set integer = let(let("lpad(x, 32, if(x >= '8', 'F', '0'))", 'p', halves), 'h',
+        'cast(' ~ unscaled ~ ' as string)') -%}
     {%- set short = 'if(length(x) <= 32, ' ~ integer ~ ', null)' -%}
     {%- set wide = 'if(x is null, null, coalesce(' ~ short ~ ', ' ~ wide_integer('x') ~ '))' -%}
     {{ let(hexadecimal, 'x', _shifted(wide if may_be_wide else short, scale)) }}
 {%- endmacro %}
 
-
 {#-
-    A two's-complement number of any length, in hexadecimal, as its decimal text: seven bytes at a time into groups of 21 digits, so that
-    what is carried fits a DECIMAL(38) and a BIGINT. A negative number is the complement of its bits, plus one.
+    A two's-complement number of any length, in hexadecimal, as its decimal text: seven bytes at a time into groups of
+    21 digits, so that what is carried fits a DECIMAL(38) and a BIGINT. A negative number is the complement of its bits,
+    plus one.
 -#}
 {% macro wide_integer(hexadecimal) -%}
     {%- set is_negative = hexadecimal ~ " >= '8'" -%}
     {%- set magnitude -%}
-        lpad(if({{ is_negative }}, translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'), {{ hexadecimal }}),
+        lpad(if({{ is_negative }}, translate({{ hexadecimal }}, '0123456789ABCDEF', 'FEDCBA9876543210'),
+            {{ hexadecimal }}),
              14 * cast(ceil(length({{ hexadecimal }}) / 14.0) as int), '0')
     {%- endset -%}
     {%- set words -%}
-        transform(sequence(1, length(m), 14), i -> cast(conv(substr(m, i, 14), 16, 10) as bigint) + if({{ is_negative }} and i + 14 > length(m), 1L, 0L))
+        transform(sequence(1, length(m), 14),
+            i -> cast(conv(substr(m, i, 14), 16, 10) as bigint) + if({{ is_negative }} and i + 14 > length(m), 1L, 0L))
     {%- endset -%}
     {%- set step -%}
-        named_struct('done', concat(a.done, array(cast(t % 1000000000000000000000bd as decimal(38, 0)))), 'carry', t div 1000000000000000000000bd)
+        named_struct('done', concat(a.done, array(cast(t % 1000000000000000000000bd as decimal(38, 0)))), 'carry',
+            t div 1000000000000000000000bd)
     {%- endset -%}
     {%- set times_word_plus_word -%}
         aggregate(groups, named_struct('done', cast(array() as array<decimal(38, 0)>), 'carry', word),
@@ -230,7 +246,6 @@
         transform(reverse({{ let(magnitude, 'm', groups) }}), g -> lpad(cast(g as string), 21, '0')), '')), ''), '0'))
 {%- endmacro %}
 
-
 {#- The text of an integer with its decimal point moved left by `scale` digits. -#}
 {% macro _shifted(integer, scale) -%}
     {%- set parts -%}
@@ -243,7 +258,8 @@
         concat(
             d.sign,
             left(d.digits, length(d.digits) - greatest({{ scale }}, 0)),
-            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})), repeat('0', -1 * {{ scale }} * if(d.digits = '0', 0, 1)))
+            if({{ scale }} > 0, concat('.', right(d.digits, {{ scale }})),
+                repeat('0', -1 * {{ scale }} * if(d.digits = '0', 0, 1)))
         )
     {%- endset -%}
     {{ let(let(integer, 'i', parts), 'd', text) }}

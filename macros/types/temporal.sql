@@ -11,7 +11,6 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
     Milliseconds, microseconds or nanoseconds of a day as text `hh:mm:ss[.fraction]`, without the fraction's
     closing zeros. MySQL's TIME runs from -838:59:59 to 838:59:59, so it is no time of day.
@@ -19,11 +18,13 @@
 {% macro type_time(value, per_second) -%}
     {%- set width = {1000: 3, 1000000: 6, 1000000000: 9}[per_second] -%}
     {%- set seconds = '(abs(' ~ value ~ ') div ' ~ per_second ~ ')' -%}
-    {%- set fraction = "rtrim('0', lpad(cast(abs(" ~ value ~ ") % " ~ per_second ~ " as string), " ~ width ~ ", '0'))" -%}
+    {%- set fraction = "rtrim('0', lpad(cast(abs(" ~ value ~ ") % " ~ per_second ~ " as string), " ~ width
+        ~ ", '0'))" -%}
     {%- set sql -%}
         concat(
             if({{ value }} < 0, '-', ''),
-            lpad(cast({{ seconds }} div 3600 as string), greatest(2, length(cast({{ seconds }} div 3600 as string))), '0'), ':',
+            lpad(cast({{ seconds }} div 3600 as string), greatest(2, length(cast({{ seconds }} div 3600 as string))),
+                '0'), ':',
             lpad(cast({{ seconds }} div 60 % 60 as string), 2, '0'), ':',
             lpad(cast({{ seconds }} % 60 as string), 2, '0'),
             if({{ value }} % {{ per_second }} = 0, '', concat('.', {{ fraction }}))
@@ -31,12 +32,12 @@
     {%- endset -%}
     {{ return({
         'json': 'bigint',
-        'sql': 'if(' ~ value ~ ' between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second ~ ', ' ~ sql ~ ', null)',
+        'sql': 'if(' ~ value ~ ' between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second ~ ', ' ~ sql
+            ~ ', null)',
         'can_fail': true,
         'omitted': none,
     }) }}
 {%- endmacro %}
-
 
 {#-
     Milliseconds, microseconds or nanoseconds since 1970 on a clock without a zone. Outside of the years 1 to
@@ -47,7 +48,8 @@
     {%- if per_second == 1000000000 -%}
         {%- set is_exact = value ~ ' % 1000 = 0' -%}
     {%- else -%}
-        {%- set is_exact = value ~ ' between ' ~ -62135596800 * per_second ~ ' and ' ~ (253402300800 * per_second - 1) -%}
+        {%- set is_exact = value ~ ' between ' ~ -62135596800 * per_second ~ ' and '
+            ~ (253402300800 * per_second - 1) -%}
     {%- endif -%}
     {{ return({
         'json': 'bigint',
@@ -57,10 +59,13 @@
     }) }}
 {%- endmacro %}
 
-
-{#- ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are rejected. -#}
+{#-
+    ISO 8601 text with an offset: an instant. Infinity, other years than 1 to 9999 and fractions below a microsecond are
+    rejected.
+-#}
 {% macro type_zoned_timestamp(value) -%}
-    {%- set form = '^(?!0000|(0001-01-01|9999-12-31).*[+-][0-9:]+$)[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$' -%}
+    {%- set form = '^(?!0000|(0001-01-01|9999-12-31).*[+-][0-9:]+$)'
+        ~ '[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$' -%}
     {{ return({
         'json': 'string',
         'sql': 'if(' ~ value ~ " rlike '" ~ form ~ "', try_cast(" ~ value ~ ' as timestamp), null)',
@@ -69,10 +74,9 @@
     }) }}
 {%- endmacro %}
 
-
 {#-
-    Text of a clock without a zone, `yyyy-mm-dd hh:mm:ss[.fraction]`, or a number of milliseconds since 1970. Spark would
-    drop a zone, and digits below a microsecond, in silence: a text with either is rejected.
+    Text of a clock without a zone, `yyyy-mm-dd hh:mm:ss[.fraction]`, or a number of milliseconds since 1970. Spark
+    would drop a zone, and digits below a microsecond, in silence: a text with either is rejected.
 -#}
 {% macro type_timestamp_text(value) -%}
     {%- set text = "try_variant_get(" ~ value ~ ", '$', 'string')" -%}
@@ -80,14 +84,17 @@
     {%- set sql -%}
         case schema_of_variant({{ value }})
             when 'STRING' then {{ let(text, 't', "if(t rlike '" ~ clock ~ "', try_cast(t as timestamp_ntz), null)") }}
-            when 'BIGINT' then {{ let("try_variant_get(" ~ value ~ ", '$', 'bigint')", 'n', type_timestamp('n', 1000)['sql']) }}
+            when 'BIGINT' then {{ let("try_variant_get(" ~ value ~ ", '$', 'bigint')", 'n',
+                type_timestamp('n', 1000)['sql']) }}
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
 {%- endmacro %}
 
-
-{#- time.precision.mode=isostring: the closing Z marks no zone. Any other text than Debezium's is rejected, as Spark is lenient. -#}
+{#-
+    time.precision.mode=isostring: the closing Z marks no zone. Any other text than Debezium's is rejected, as Spark is
+    lenient.
+-#}
 {% macro type_iso(value, spark) -%}
     {%- set forms = {
         'date': _date_form(),
@@ -96,17 +103,16 @@
     } -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$', try_cast(rtrim('Z', " ~ value ~ ') as ' ~ spark ~ '), null)',
+        'sql': 'if(' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$', try_cast(rtrim('Z', " ~ value ~ ') as ' ~ spark
+            ~ '), null)',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
 {%- endmacro %}
 
-
 {% macro _date_form() -%}
     (?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}
 {%- endmacro %}
-
 
 {% macro _time_form() -%}
     ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]
