@@ -19,6 +19,7 @@ import org.apache.iceberg.exceptions.NoSuchViewException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.rest.CatalogHandlers;
+import org.apache.iceberg.rest.Endpoint;
 import org.apache.iceberg.rest.RESTCatalogProperties.SnapshotMode;
 import org.apache.iceberg.rest.RESTSerializers;
 import org.apache.iceberg.rest.RESTUtil;
@@ -42,6 +43,26 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.PropertyNamingSt
  */
 public class RestCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final List<Endpoint> ENDPOINTS =
+      List.of(
+          Endpoint.V1_LIST_NAMESPACES,
+          Endpoint.V1_LOAD_NAMESPACE,
+          Endpoint.V1_CREATE_NAMESPACE,
+          Endpoint.V1_UPDATE_NAMESPACE,
+          Endpoint.V1_DELETE_NAMESPACE,
+          Endpoint.V1_LIST_TABLES,
+          Endpoint.V1_LOAD_TABLE,
+          Endpoint.V1_CREATE_TABLE,
+          Endpoint.V1_UPDATE_TABLE,
+          Endpoint.V1_DELETE_TABLE,
+          Endpoint.V1_RENAME_TABLE,
+          Endpoint.V1_REPORT_METRICS,
+          Endpoint.V1_LIST_VIEWS,
+          Endpoint.V1_LOAD_VIEW,
+          Endpoint.V1_CREATE_VIEW,
+          Endpoint.V1_UPDATE_VIEW,
+          Endpoint.V1_DELETE_VIEW,
+          Endpoint.V1_RENAME_VIEW);
   private static JdbcCatalog catalog;
 
   public static void main(String[] arguments) throws IOException {
@@ -99,7 +120,7 @@ public class RestCatalog {
     String what = path[path.length > 3 ? 3 : 1];
     String of = exchange.getRequestMethod();
     if (path[1].equals("config")) {
-      return ConfigResponse.builder().build();
+      return ConfigResponse.builder().withEndpoints(ENDPOINTS).build();
     }
     if (path.length == 3 && path[2].equals("rename")) {
       RenameTableRequest names = body(exchange, RenameTableRequest.class);
