@@ -16,6 +16,8 @@ from scripts.spark import PROJECT
 
 PAGES = Path(__file__).resolve().parent.parent / "docs"  # of this version, also in somebody's own project
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s]+)\)")
+NAMED_LINK = re.compile(r"\[([^\[\]]*)\]\[([^\[\]]+)\]")
+TARGET = re.compile(r"(?m)^\[([^\[\]]+)\]: (\S+).*\n?")  # of a named link
 SYSTEMS = "<!-- the systems that are there -->"
 
 
@@ -63,7 +65,7 @@ def add_pages(manifest: dict[str, Any], pages: Path) -> None:
         docs[f"doc.pages.{name}"] = {
             "name": f"__{name}__",
             "package_name": "pages",
-            "block_contents": LINK.sub(lambda link, path=path: _linked(link, path, paths), text),  # type: ignore[misc]
+            "block_contents": _linked(text, path, paths),
         }
     for block in docs.values():
         if block["name"] == "__overview__":
@@ -108,13 +110,19 @@ def _page(path: str) -> str:
     return name.removeprefix("connectors/")
 
 
-def _linked(link: re.Match[str], path: str, paths: list[str]) -> str:
-    """A link of a page as it is in the site; of what is not there its text is left."""
-    text, to = link.groups()
-    if "://" in to:
-        return link[0]
-    file = normpath(join(dirname(path), to.partition("#")[0])) if not to.startswith("#") else path
-    return f"[{text}](#!/overview/{_page(file)})" if file in paths else text
+def _linked(text: str, path: str, paths: list[str]) -> str:
+    """The text of a page with links as they are in the site; of those to what is not there their text is left."""
+
+    def linked(link: re.Match[str]) -> str:
+        told, to = link.groups()
+        if "://" in to:
+            return link[0]
+        file = normpath(join(dirname(path), to.partition("#")[0])) if not to.startswith("#") else path
+        return f"[{told}](#!/overview/{_page(file)})" if file in paths else told
+
+    targets = dict(TARGET.findall(text))
+    text = NAMED_LINK.sub(lambda link: f"[{link[1]}]({targets[link[2]]})" if link[2] in targets else link[0], text)
+    return LINK.sub(linked, TARGET.sub("", text))
 
 
 if __name__ == "__main__":

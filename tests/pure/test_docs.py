@@ -67,7 +67,7 @@ def test_the_overview_lists_the_systems_that_are_there_and_every_link_leads_some
     for text in pages.values():
         for page in re.findall(r"\(#!/overview/([^)]*)\)", text):
             assert page in pages
-        assert not re.search(r"\]\((?!https?://|#!/)", text), "a link to a file"
+        assert not re.search(r"\]\((?!https?://|#!/)|\]\[|(?m:^\[.*\]: )", text), "a link to a file"
     assert {"operating", "rejects", "history", "connectors", "mysql"} <= pages.keys()
 
 
@@ -75,9 +75,11 @@ def test_a_connector_without_a_page_is_linked_to_the_list(tmp_path: Path) -> Non
     from scripts.docs import add_pages
 
     (tmp_path / "connectors").mkdir()
-    (tmp_path / "connectors" / "README.md").write_text("[rejects](../rejects.md#why), [gone](../tests/a.py), [b](#b)")
+    (tmp_path / "connectors" / "README.md").write_text(
+        '[rejects](../rejects.md#why), [gone](../tests/a.py), [b](#b), [c][d]\n[d]: ../rejects.md "why"\n'
+    )
     (tmp_path / "rejects.md").write_text("Why.")
     add_pages(found := manifest(), tmp_path)
     assert "[flattened](#!/overview/connectors)" in found["docs"][OVERVIEW]["block_contents"]
     text = found["docs"]["doc.pages.connectors"]["block_contents"]
-    assert text == "[rejects](#!/overview/rejects), gone, [b](#!/overview/connectors)"
+    assert text == "[rejects](#!/overview/rejects), gone, [b](#!/overview/connectors), [c](#!/overview/rejects)\n"
