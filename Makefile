@@ -79,8 +79,7 @@ sql: $(VENV)/ready  ## a SQL shell
 	@$(BIN)/python -m scripts.sql
 
 docs: $(VENV)/ready  ## the docs site as one file
-	@env $$($(BIN)/python -m scripts.server env) $(BIN)/dbt docs generate --static --quiet
-	@echo "The documentation is in target/static_index.html"
+	@env $$($(BIN)/python -m scripts.server env) $(BIN)/python -m scripts.docs
 
 check: $(VENV)/ready  ## for the CI of your fork: your models, on the events that you keep in events/
 	@$(BIN)/python -m scripts.check

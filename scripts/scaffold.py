@@ -29,10 +29,10 @@ from scripts.errors import LakehouseError
 from scripts.flattened import is_plain_row
 from scripts.foreign import foreign_format, foreign_text, refuse_foreign_formats
 from scripts.observe import Bronze
-from scripts.schema import DOCUMENT, RESERVED, SHARD, TableSeen
+from scripts.schema import DOCUMENT, RESERVED, SHARD, TableSeen, fields_of
 from scripts.spark import PROJECT, read_yaml
 from scripts.values import columns_of_values, key_columns, parsed, parsed_exactly
-from scripts.written_yaml import LOADER, dump, updated
+from scripts.written_yaml import LOADER, dump, dump_in_lines, updated
 
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
@@ -50,7 +50,24 @@ OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 WITHOUT_ENVELOPE = (
     "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 )
+DOCS_OF_TYPES = {
+    "Geography",
+    "Geometry",
+    "Geometry (POINT)",
+    "Variable scaled decimal",
+}  # `doc` that Debezium writes itself
+COMMENT = "__debezium.source.column.comment"  # a parameter of a column's schema
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
+METADATA = (
+    "_cdc_op",
+    "_cdc_is_deleted",
+    "_cdc_position",
+    "_cdc_is_snapshot",
+    "_cdc_transaction_id",
+    "_cdc_changed_at",
+    "_cdc_batch",
+    "_cdc_event_id",
+)
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
 RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakehouse", "system", "default"}
 
@@ -139,6 +156,7 @@ def scaffold(
     _finish(system, models, done)
     known = declared_tables(system, models)
     for one in known.values():
+        _write_properties(system, one, models)  # which a former version may have written
         _follow_text(system, one, models)
         _mend_names(bronze, one, models, done)
     used = set[str]()
@@ -581,6 +599,8 @@ def _declared_in(content: Any, path: Path, relation: str) -> Declared | None:
         misread=_misread(meta.get("misread") or {}, path),
         renamed=meta.get("renamed", {}),
     )
+    comments = meta.get("comments") or {}
+    table.comments = dict(zip(table.in_events(comments), comments.values(), strict=True))
     table.columns = dict(zip(table.in_events(meta["columns"]), meta["columns"].values(), strict=True))
     table.keys = table.in_events(meta["keys"])
     table.message_keys = meta.get("message_keys") or ([table.keys] if table.keys else [])
@@ -801,6 +821,7 @@ def _tables(
             table.servers.add(source["name"])
         table.source_tables |= {dialect.source_table(payload)} - {""}
         table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
+        table.comments |= _comments_in_schema(value.get("schema"), dialect)
         columns = dialect.described(value.get("schema"))
         if columns:
             table.types_from = "schema block"
@@ -836,6 +857,7 @@ def _tables(
     ):  # others learn from these
         _complete(table, rows.get(identity, []), tables)
         described, table.columns = table.columns, dialects[identity].columns(table.columns)
+        table.comments = {name: table.comments[name] for name in table.columns if name in table.comments}
         # What the dialect knows better than the schema block is not what events write.
         table.kinds = {
             name: kinds for name, kinds in table.kinds.items() if table.columns.get(name) == described.get(name)
@@ -858,6 +880,12 @@ def _type_from_ddl(
     }
     for identity, typed in types_of_ddl(with_ddl).items():
         table = tables[identity]
+        of_columns = {
+            str(column.get("name")): _one_line(column.get("comment"))
+            for column in ddl[identity][-1].get("columns") or []
+            if isinstance(column, dict)
+        }
+        table.comments = {name: told for name, told in of_columns.items() if told} | table.comments
         if table.columns:
             doubtful = {name for names in typed.doubts.values() for name in names}
             told = {
@@ -875,6 +903,25 @@ def _type_from_ddl(
             table.older |= read_otherwise(older, with_ddl[identity][0], typed)
         settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
         table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")
+
+
+def _comments_in_schema(schema: Any, dialect: Dialect) -> dict[str, str]:
+    """What the source says of its columns, from the schema block of a value: column → comment."""
+    fields = fields_of(schema)
+    images = [schema] if dialect.form == "flat" else [fields.get(dialect.before), fields.get(dialect.after)]
+    return {
+        name: comment
+        for image in images
+        for name, item in fields_of(image).items()
+        if (comment := _one_line((item.get("parameters") or {}).get(COMMENT) or item.get("doc")))
+        and comment not in DOCS_OF_TYPES
+    }
+
+
+def _one_line(text: Any) -> str:
+    """A comment as it can stand in YAML that dbt renders; empty if there is none."""
+    line = re.sub(r"[\s\x00-\x1f\x7f-\x9f\ufeff]+", " ", text).strip() if isinstance(text, str) else ""
+    return re.sub(r"\{(?=[{%#])", "{ ", line)
 
 
 def _complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[str, ...], TableSeen]) -> None:
@@ -1053,7 +1100,14 @@ def _update(
             f" arguments.{and_a_table}"
         )
     is_accepted = keys == table.keys and accepted != table.message_keys
-    if seen.servers != table.servers or not seen.source_tables <= table.source_tables or is_accepted:
+    comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in table.columns}}
+    if (
+        seen.servers != table.servers
+        or not seen.source_tables <= table.source_tables
+        or is_accepted
+        or comments != table.comments
+    ):
+        table.comments = comments
         table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
         table.message_keys = accepted if is_accepted else table.message_keys
         _write_properties(system, declared, models)
@@ -1062,7 +1116,8 @@ def _update(
     if not is_untouched(system, before, models):
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics"
-            f" {', '.join(sorted(topics - table.topics)) or 'none'}: its models were edited by hand, so add them there"
+            f" {', '.join(sorted(topics - table.topics)) or 'none'}: its models were edited by hand, so add them there:"
+            f" {_to_add(system, declared, added, topics - table.topics)}. Your edits are kept"
         )
         return
     if added:
@@ -1072,9 +1127,19 @@ def _update(
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
+    table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
     done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     _write(system, declared, models, done)
+
+
+def _to_add(system: str, declared: Declared, columns: dict[str, str], topics: Set[str]) -> str:
+    """What is to be written into models that were edited by hand, and where."""
+    staging, silver = (f"models/{one}/{system}/{declared.model(one, system)}.sql" for one in ("staging", "silver"))
+    types = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items())
+    names = ", ".join(map(_text, columns))
+    told = [f"{types} to columns in {staging}, {names} to columns in {silver}"] if columns else []
+    return " and ".join([*told, *([f"{quoted_list(sorted(topics))[1:-1]} to topics in {staging}"] if topics else [])])
 
 
 def _argument(system: str, declared: Declared, models: Path, name: str, kind: type) -> Any:
@@ -1092,12 +1157,15 @@ def _argument(system: str, declared: Declared, models: Path, name: str, kind: ty
 
 
 def _follow_text(system: str, declared: Declared, models: Path) -> None:
-    """Take the topics of a staging model that was edited by hand into its YAML: by these it is chosen, and finds what
-    is new.
+    """Take topics and columns that somebody added to a staging model into its YAML: by these it is chosen, and finds
+    what is new.
     """
+    table = declared.table
     topics = set(_argument(system, declared, models, "topics", list))
-    if topics > declared.table.topics:
-        declared.table.topics = topics
+    columns = _declared_columns(system, declared, models)
+    if topics > table.topics or columns.items() > table.columns.items():
+        table.topics = topics if topics > table.topics else table.topics
+        table.columns = columns if columns.items() > table.columns.items() else table.columns
         _write_properties(system, declared, models)
 
 
@@ -1117,11 +1185,11 @@ def _mend_names(bronze: Bronze, declared: Declared, models: Path, done: Scaffold
 
 
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:
-    """Whether the models of a table are as they were written."""
+    """Whether the models of a table are as they were written, but for the live one, which names no columns."""
     return all(
-        (models / name).exists() and (models / name).read_text(encoding="utf-8") == text
+        _says(models / name, text)
         for name, text in render(system, declared).items()
-        if name.endswith(".sql")
+        if name.endswith(".sql") and not name.startswith("live/")
     )
 
 
@@ -1144,7 +1212,8 @@ def _write(system: str, declared: Declared, models: Path, done: Scaffolded) -> N
     intended = models / f"{properties}{INTENDED}"
     put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
     for name, text in files.items():
-        put(models / name, text)
+        if not (name.startswith("live/") and (models / name).exists()):  # which says the same for ever, or was edited
+            put(models / name, text)
         done.written.append(Path(name).stem)
     stale = models / "live" / system / f"{declared.model('live', system)}.sql"
     if not declared.table.keys and stale.exists():
@@ -1160,7 +1229,7 @@ def _finish(system: str, models: Path, done: Scaffolded) -> None:
         assert wanted, f"{intended} was written as a whole"
         before = _declared(system, properties, properties.stem) if properties.exists() else None
         texts = [render(system, declared) for declared in (wanted, before) if declared]
-        files = {name: models / name for name in texts[0] if name.endswith(".sql")}
+        files = {name: models / name for name in texts[0] if name.endswith(".sql") and not name.startswith("live/")}
         there = {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.exists()}
         if all(text in [known.get(name) for known in texts] for name, text in there.items()):
             _write(system, wanted, models, done)
@@ -1171,7 +1240,9 @@ def _finish(system: str, models: Path, done: Scaffolded) -> None:
 def _write_properties(system: str, declared: Declared, models: Path) -> None:
     for name, text in render(system, declared).items():
         if name.endswith(".yml"):
-            put(models / name, _with_edits(system, declared, models / name, text))
+            text = _with_edits(system, declared, models / name, text)
+            if not _says(models / name, text):
+                put(models / name, text)
 
 
 def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
@@ -1186,17 +1257,48 @@ def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
     before = _properties(system, known) if known else text
     if there in (before, text):
         return text
-    holder, _ = _holder(read_yaml(path))
+    content = read_yaml(path)
+    holder, _ = _holder(content)
     then, now = (_declared_by(holder, yaml.load(generated, Loader=LOADER)) for generated in (before, text))
     if not known:  # somebody took the declaration out: it is new again, and all else is as it was
         del then["models"][0]["config"]
+    is_former = _add_former(then, content)
     result = updated(there, then, now, str(path))
+    if is_former and there == dump(content) and yaml.load(result, Loader=LOADER) == now:
+        return text  # nobody has edited it
     found = _declared_in(yaml.load(result, Loader=LOADER), path, declared.relation)
     if found is None or render(system, found) != render(system, declared):
         raise LakehouseError(
             f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again."
         )
     return result
+
+
+def _add_former(then: dict[str, Any], content: dict[str, Any]) -> bool:
+    """Have generated YAML describe what a former version described: each column at each model, and its type alone.
+    Returns whether one has written the `content` of the file.
+    """
+    there = {model.get("name"): model for model in (content or {}).get("models") or []}
+    is_former = False
+    for model in then["models"]:
+        found = there.get(model["name"], {})
+        columns = found.get("columns")
+        former = [one for one in columns if _is_former(one)] if isinstance(columns, list) else []
+        if any("quote" in one for one in former):
+            names = {one["name"] for one in former}
+            others = [one for one in model.get("columns", []) if one["name"] not in names]
+            model["columns"], is_former = former + others, True
+            if found.get("description") == (without_key := model["description"].partition(" Key: ")[0]):
+                model["description"] = without_key
+    return is_former
+
+
+def _is_former(column: Any) -> bool:
+    told = {name: value for name, value in column.items() if name != "name"} if isinstance(column, dict) else {}
+    of_source = re.fullmatch(r"`[^`]+` in the events(, where it is named `[^`]*`)?\.", str(told.get("description")))
+    return told == {"description": f"{{{{ doc('{column.get('name') if told else ''}') }}}}"} or bool(
+        of_source and told.keys() == {"description", "quote"} and told["quote"] is True
+    )
 
 
 def _declared_by(holder: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -1287,28 +1389,13 @@ def _properties(system: str, declared: Declared) -> str:
     source_name = _plain(table.name)
     keys = table.kept(table.keys)
     columns = [
-        {"name": name, "description": f"`{kind}` in the events{_named(name, in_events)}.", "quote": True}
-        for name, in_events, kind in zip(table.kept(table.columns), table.columns, table.columns.values(), strict=True)
-    ]
-    metadata = [
-        {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-        for name in (
-            "_cdc_op",
-            "_cdc_is_deleted",
-            "_cdc_position",
-            "_cdc_is_snapshot",
-            "_cdc_transaction_id",
-            "_cdc_changed_at",
-            "_cdc_batch",
-            "_cdc_event_id",
-        )
+        {"name": name, "description": _description(table, in_events), "quote": True}
+        for name, in_events in zip(table.kept(table.columns), table.columns, strict=True)
     ]
     in_part = ["_cdc_patches"] if table.connector == "mongodb" and table.keys else []
     passed_on = table.keys and connector["passes_keys_on"] == "true"
-    held = [
-        {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-        for name in ("_cdc_held", *in_part, *(["_cdc_moves"] if passed_on else []))
-    ]
+    held = ["_cdc_held", *in_part, *(["_cdc_moves"] if passed_on else [])] if table.keys else []
+    metadata = [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in (*METADATA, *held)]
     meta: dict[str, Any] = {
         "connector": table.connector,
         "table": list(table.identity),
@@ -1316,6 +1403,8 @@ def _properties(system: str, declared: Declared) -> str:
         "keys": list(keys),
         "columns": dict(zip(table.kept(table.columns), table.columns.values(), strict=True)),
     }
+    if table.comments:
+        meta["comments"] = dict(zip(table.kept(table.comments), table.comments.values(), strict=True))
     if table.renamed:
         meta["renamed"] = dict(table.renamed)
     if _other_keys(table.message_keys, [table.keys]):  # messages are keyed otherwise, and KEYS said so
@@ -1335,33 +1424,22 @@ def _properties(system: str, declared: Declared) -> str:
         "name": staging,
         "description": f"Every landed {records} `{source_name}`, typed: one row per record.",
         "config": {"meta": {"debezium": meta}},
-        "columns": (
-            columns
-            + [column for column in metadata if column["name"] != "_cdc_is_deleted"]
-            + [
-                {"name": name, "description": f"{{{{ doc('{name}') }}}}"}
-                for name in (
-                    "_cdc_landed_at",
-                    "_cdc_append",
-                    "_cdc_appended_at",
-                    "_cdc_place_hash",
-                    "_cdc_place_number",
-                    "_cdc_omitted",
-                    *in_part,
-                    *(["_cdc_move"] if passed_on else []),
-                    "_cdc_kind",
-                    "_cdc_reject_reason",
-                    "_cdc_key",
-                    "_cdc_value",
-                )
-            ]
-        ),
     }
-    silver_model: dict[str, Any] = {"name": silver, "columns": columns + metadata + (held if table.keys else [])}
-    models = [staging_model, silver_model]
     no_log_reset = {"no_log_reset": {"arguments": {"source_table": source_name}}}
+    # The columns of the source are described once: at the live model, from which the others have their comments.
+    silver_model: dict[str, Any] = {
+        "name": silver,
+        "description": f"Newest state of every key of `{source_name}`, deleted keys included. {order}"
+        if table.keys
+        else (
+            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of"
+            f" rows. {order}"
+        ),
+        "columns": metadata if table.keys else columns + metadata,
+        "data_tests": [no_log_reset],
+    }
+    models = [staging_model, silver_model]
     if table.keys:
-        silver_model["description"] = f"Newest state of every key of `{source_name}`, deleted keys included. {order}"
         silver_model["data_tests"] = [
             {"unique_key": {"arguments": {"columns": list(keys)}}},
             {"newest_change_wins": {"arguments": {"changes": f"ref('{staging}')", "keys": list(keys)}}},
@@ -1370,24 +1448,29 @@ def _properties(system: str, declared: Declared) -> str:
         if connector["snapshot_has_one_position"] == "true" and not table.shard:  # shards have a snapshot each
             arguments = {"changes": f"ref('{staging}')", "keys": list(keys)}
             silver_model["data_tests"].append({"no_row_missed_by_snapshot": {"arguments": arguments}})
+        named = ", ".join(f"`{_plain(name)}`" for name in keys)
         models.append(
             {
                 "name": live,
-                "description": f"The rows that `{source_name}` has in the source, under its own column names.",
+                "description": (
+                    f"The rows that `{source_name}` has in the source, under its own column names. Key: {named}."
+                ),
                 "columns": columns,
             }
         )
-    else:
-        silver_model["description"] = (
-            f"Change log of `{source_name}`, which has no key: every change as it came. Name a key to get a table of"
-            f" rows. {order}"
-        )
-        silver_model["data_tests"] = [no_log_reset]
-    return dump({"version": 2, "models": models})
+    return dump_in_lines({"version": 2, "models": models})
 
 
-def _named(name: str, in_events: str) -> str:
-    return "" if name == in_events else f", where it is named `{_plain(in_events)}`"
+def _description(table: TableSeen, name: str) -> str:
+    """What a column is: whether it is part of the key, what the source says of it, and its type in the events."""
+    (kept,) = table.kept([name])
+    comment = table.comments.get(name, "")
+    sentences = [
+        "Key." if name in table.keys else "",
+        comment if comment.endswith((".", "!", "?")) or not comment else f"{comment}.",
+        f"{table.columns[name]} in the events{'' if kept == name else f', where it is named {_plain(name)}'}.",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 # The models of a system as a whole: name → its description, with the system to be filled in, and its columns.

@@ -60,6 +60,7 @@ class TableSeen:
     misread: dict[str, list[str]] = field(default_factory=dict)
     # Name in the lakehouse → name in the events, of columns that need two.
     renamed: dict[str, str] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)  # column → what the source says of it
 
     @property
     def name(self) -> str:
@@ -114,7 +115,7 @@ def column_type(schema: Any, nesting: int = 0) -> str:
         return _with_numbers(name, parameters.get("connect.decimal.precision", 38), parameters.get("scale", 0))
     if name == "Bits":
         return _with_numbers(name, parameters.get("length", 64))
-    if name == "Geometry" and "extensions" in _fields(schema):  # of which the struct would lose a part
+    if name == "Geometry" and "extensions" in fields_of(schema):  # of which the struct would lose a part
         return "any"
     if name in SEMANTIC_TYPES:
         return SEMANTIC_TYPES[name]
@@ -138,14 +139,14 @@ def _with_numbers(name: str, *numbers: Any) -> str:
 
 def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
     """Columns and types from the schema block of a value, which has its images in two members; empty if it has none."""
-    images = _fields(schema)
+    images = fields_of(schema)
     row = images.get(after) or images.get(before)
     return columns_of_struct(row)
 
 
 def columns_of_struct(schema: Any) -> dict[str, str]:
     """Columns and types from the schema of a row; empty where it is none."""
-    return {name: column_type(item) for name, item in _fields(schema).items()}
+    return {name: column_type(item) for name, item in fields_of(schema).items()}
 
 
 def columns_of_cells(schema: Any, member: str) -> dict[str, str]:
@@ -154,14 +155,14 @@ def columns_of_cells(schema: Any, member: str) -> dict[str, str]:
     Writers have been seen to describe cells as plain.
     """
     found = {}
-    for name, item in _fields(_fields(schema).get(member)).items():
-        cell = _fields(item) if item.get("type") == "struct" else {"value": item}
+    for name, item in fields_of(fields_of(schema).get(member)).items():
+        cell = fields_of(item) if item.get("type") == "struct" else {"value": item}
         if "value" in cell:
             found[name] = column_type(cell["value"])
     return found
 
 
-def _fields(struct: Any) -> dict[str, dict[str, Any]]:
+def fields_of(struct: Any) -> dict[str, dict[str, Any]]:
     """The fields of a struct's schema by name; empty where it is no struct."""
     fields = struct.get("fields") if isinstance(struct, dict) else None
     if not isinstance(fields, list):

@@ -128,9 +128,13 @@ class _Edit:
             )
         result = dict(value)
         for name in value:
-            if name in before and name not in now and (value[name] == before[name] or is_meta):
+            if name not in before or name in now:
+                continue
+            if is_meta or _is_all_generated(value[name], before[name]) and self._is_generated(*entries[name]):
                 self._remove(node, entries[name])
                 del result[name]
+            elif value[name] != before[name] and isinstance(value[name], list):
+                result[name] = self.merged(entries[name][1], value[name], before[name], [])
         new: dict[Any, dict[Any, Any]] = {}  # what stands in front → what comes behind it
         last = ABSENT
         for name, one in now.items():
@@ -159,9 +163,22 @@ class _Edit:
                 result[last] = self.merged(node.value[last], value[last], known.get(name, ABSENT), one, is_meta)
             elif name not in known or is_meta:
                 new.setdefault(last, []).append(one)
-        for at in sorted(new, reverse=True):
-            self._insert(node, node.value, node.value[at] if at >= 0 else None, new[at])
-            result[at + 1 : at + 1] = new[at]
+        names = {_identity(one) for one in now}
+        gone = [
+            at
+            for at, (one, entry) in enumerate(zip(value, node.value, strict=True))
+            if _identity(one) not in names and isinstance(one, dict) and known.get(_identity(one)) == one
+            if not node.flow_style and self._is_generated(entry, entry)
+        ]
+        if len(gone) == len(value):  # what is left would be no list
+            gone = []
+        for at in range(len(value) - 1, -2, -1):
+            if at in new:
+                self._insert(node, node.value, node.value[at] if at >= 0 else None, new[at])
+                result[at + 1 : at + 1] = new[at]
+            if at in gone:
+                self._remove_entry(node.value[at])
+                del result[at]
         return result
 
     def _insert(self, node: Any, entries: list[Any], after: Any, new: Any) -> None:
@@ -173,7 +190,8 @@ class _Edit:
             return
         start = self._start(node)
         indent = " " * (start - self._line(start))
-        text = dump(new).replace("\n", f"\n{indent}")[: -len(indent) or None]
+        has_names = isinstance(new, list) and not isinstance(new[0], dict)
+        text = (dump if has_names else dump_in_lines)(new).replace("\n", f"\n{indent}")[: -len(indent) or None]
         if not after:
             self._change(start, start, text + indent)
             return
@@ -191,6 +209,15 @@ class _Edit:
             start, end = self._line(start), self._end_of_line(end)
         self._change(start, end, "")
 
+    def _remove_entry(self, entry: Any) -> None:
+        """Take an entry out of a list in lines."""
+        self._change(self._line(entry.start_mark.index), self._end_of_line(self._end(entry)), "")
+
+    def _is_generated(self, first: Any, last: Any) -> bool:
+        """Whether lines hold nothing but some nodes: no comment, no anchor, and nothing of a person in front."""
+        start, end = first.start_mark.index, self._end_of_line(self._end(last))
+        return not re.search("[#&*]", self.text[start:end]) and not self.text[self._line(start) : start].strip(" -")
+
     def _replace(self, node: Any, now: Any) -> None:
         start, end = node.start_mark.index, self._end(node)
         anchor = re.match(r"&\S+\s+", self.text[start:end])
@@ -198,7 +225,7 @@ class _Edit:
         (text,) = _flow([now])
         if _is_block(node) and now:
             start = self._start(node)
-            text = dump(now).rstrip("\n").replace("\n", "\n" + " " * (start - self._line(start)))
+            text = dump_in_lines(now).rstrip("\n").replace("\n", "\n" + " " * (start - self._line(start)))
         is_bare = start == end and self.text[start - 1] in ":-"
         self._change(
             start, end, (" " if is_bare else "") + text + ("\n" if self.text[start:end].endswith("\n") else "")
@@ -247,9 +274,14 @@ def _is_extended(value: Any, before: Any, now: list[Any], is_meta: bool) -> bool
     if before is ABSENT:
         return True
     if value != before:
-        return is_meta or any(isinstance(one, dict) for one in now)
-    names = [_identity(one) for one in before]
-    return [name for name in map(_identity, now) if name in names] == names
+        return is_meta or any(isinstance(one, dict) for one in (*now, *before))
+    names, wanted = ([_identity(one) for one in ones] for ones in (before, now))
+    stays = [name for name in names if name in wanted or not all(isinstance(one, dict) for one in before)]
+    return [name for name in wanted if name in names] == stays
+
+
+def _is_all_generated(value: Any, before: Any) -> bool:
+    return value == before or (isinstance(value, list) and all(one in before for one in value))
 
 
 def _identity(entry: Any) -> Any:
@@ -288,6 +320,34 @@ def dump(content: Any, width: int = 110, in_flow: bool = False) -> str:
     """The text of generated YAML."""
     text: str = yaml.dump(
         content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=in_flow
+    )
+    return text
+
+
+class _InLines(_Dumper):
+    """YAML in which a column, a test, and a list of names have one line each."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        is_quoted = "'" in data or "\x85" in data
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if is_quoted else None)
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> SequenceNode:
+        node = super().represent_sequence(tag, sequence, flow_style)
+        entries = [one for one in node.value if isinstance(one, MappingNode)]
+        for one in entries:
+            names = {key.value for key, _ in one.value}
+            one.flow_style = not names & {"columns", "config", "data_tests"}  # of models
+        node.flow_style = not entries
+        return node
+
+
+_InLines.add_representer(str, _InLines.represent_str)
+
+
+def dump_in_lines(content: Any) -> str:
+    """The text of the generated YAML of a table."""
+    text: str = yaml.dump(
+        content, Dumper=_InLines, sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=False
     )
     return text
 

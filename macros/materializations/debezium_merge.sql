@@ -73,7 +73,7 @@
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
             'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
-            'cdc.described' = '{{ local_md5(_descriptions(model.columns) | join) }}',
+            'cdc.described' = '{{ local_md5(_descriptions(_described_columns(bounds)) | join) }}',
             {%- if bounds.counted is defined %}
             'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
@@ -89,7 +89,7 @@
         {{ _with_knowledge(sql, bounds) if bounds.is_history is defined else sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
-    {%- do _comment_columns(this, model.columns) -%}
+    {%- do _comment_columns(this, _described_columns(bounds)) -%}
 {%- endmacro %}
 
 {#- By what a table is declared, as properties. -#}
@@ -174,6 +174,16 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- The columns of a model by name. Those that only its live model describes, as generated YAML does, are described so. -#}
+{% macro _described_columns(bounds) -%}
+    {%- set path = model.unique_id.split('.') -%}
+    {%- set live = graph.nodes.get((path[:-1] + ['live_' ~ path[-1]]) | join('.')) -%}
+    {%- set columns = dict(model.columns) -%}
+    {%- for name in bounds.get('columns') or [] if live and name in live.columns and name not in columns -%}
+        {%- do columns.update({name: live.columns[name]}) -%}
+    {%- endfor -%}
+    {{ return(columns) }}
+{%- endmacro %}
 {% macro _descriptions(columns) -%}
     {%- set comments = [] -%}
     {%- for column in columns.values() if config.persist_column_docs() and column.description -%}
@@ -184,9 +194,10 @@
 
 {#- Where descriptions of columns are other ones now, they become the comments with the next changes. -#}
 {% macro _follow_descriptions(bounds) -%}
-    {%- set described = local_md5(_descriptions(model.columns) | join) -%}
+    {%- set columns = _described_columns(bounds) -%}
+    {%- set described = local_md5(_descriptions(columns) | join) -%}
     {%- if bounds.described != described -%}
-        {%- do _comment_columns(this, model.columns) -%}
+        {%- do _comment_columns(this, columns) -%}
         {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.described' = '" ~ described ~ "')") -%}
     {%- endif -%}
 {%- endmacro %}

@@ -13,7 +13,13 @@ def test_each_slip_fits_the_code() -> None:
     assert len(slips) >= 40
     files = [*PROJECT.glob("macros/**/*.sql"), *PROJECT.glob("scripts/*.py")]
     untouched = {path.stem for path in files} - {Path(slip.file).stem for slip in slips}
-    assert untouched <= {"__init__", "errors", "sql", "check_demo"}  # which compute nothing that ends in a table
+    assert untouched <= {
+        "__init__",
+        "errors",
+        "sql",
+        "check_demo",
+        "docs",
+    }  # which compute nothing that ends in a table
 
 
 @pytest.mark.parametrize("text", ["", "a b a", "c"], ids=["nowhere", "twice", "the same"])

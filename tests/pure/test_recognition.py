@@ -456,3 +456,28 @@ def test_names_of_other_scripts_stay_apart(project: Path, name: str, relation: s
     from scripts.scaffold import safe_name
 
     assert safe_name(name) == relation
+
+
+def test_comments_of_columns_are_taken_from_schema_blocks_and_ddl_records(project: Path) -> None:
+    from scripts.scaffold import _tables
+
+    told = [
+        {"name": "id", "typeName": "BIGINT", "comment": "The\nnumber"},
+        {"name": "paid", "typeName": "BIGINT", "comment": "Older"},
+        {"name": "odd", "typeName": "BIGINT", "comment": None},
+        {"name": "gone", "typeName": "BIGINT", "comment": "Of a column that no event has"},
+    ]
+    change = {"type": "CREATE", "id": '"d"."t"', "table": {"primaryKeyColumnNames": ["id"], "columns": told}}
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": "t"}
+    fields = [
+        {"type": "int64", "field": "id"},
+        {"type": "int64", "field": "paid", "doc": "What was {{ paid }}"},
+        {"type": "int64", "field": "odd", "parameters": {"__debezium.source.column.comment": " In  %\x85"}},
+        {"type": "struct", "field": "at", "name": "io.debezium.data.geometry.Point", "doc": "Geometry (POINT)"},
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    row = {"id": 1, "paid": 2, "odd": 3, "at": None}
+    ddl = {"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}
+    values = [ddl, {"schema": schema, "payload": {"op": "c", "source": source, "after": row}}]
+    (table,) = _tables([("t", json.dumps(value), None) for value in values], None, "s", set())
+    assert table.comments == {"id": "The number", "paid": "What was { { paid }}", "odd": "In %"}

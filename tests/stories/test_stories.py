@@ -315,11 +315,14 @@ def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(
 def test_descriptions_that_change_become_comments_with_the_next_changes(lakehouse: Lakehouse) -> None:
     lakehouse.run("described", [created(10, id=1, note="a")])
     properties = lakehouse.project / "models" / "silver" / "described" / "described__orders.yml"
-    properties.write_text(properties.read_text().replace("`string` in the events.", "What the customer wishes."))
+    properties.write_text(properties.read_text().replace("string in the events.", "What the customer wishes."))
     lakehouse.run("described", [updated(20, id=1, note="b")])
-    query = "describe table silver.described__orders"
-    comments = {name: comment for name, _, comment in lakehouse.sql(query) if name in ("id", "note")}
-    assert comments == {"id": "`int64` in the events.", "note": "What the customer wishes."}
+    silver, live = (
+        {name: comment for name, _, comment in lakehouse.sql(f"describe table {relation}")}
+        for relation in ("silver.described__orders", "described.orders")
+    )
+    assert (silver["id"], silver["note"]) == ("Key. int64 in the events.", "What the customer wishes.")
+    assert silver["_cdc_position"] and live["id"] == silver["id"]
 
 
 def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
