@@ -174,7 +174,9 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The columns of a model by name. Those that only its live model describes, as generated YAML does, are described so. -#}
+{#-
+    The columns of a model by name. Those that only its live model describes, as generated YAML does, are described so.
+-#}
 {% macro _described_columns(bounds) -%}
     {%- set path = model.unique_id.split('.') -%}
     {%- set live = graph.nodes.get((path[:-1] + ['live_' ~ path[-1]]) | join('.')) -%}

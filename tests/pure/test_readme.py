@@ -90,7 +90,7 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = CODE.sub("", page.read_text(encoding="utf-8"))
     for link in LINK.findall(text):
         file, _, heading = link.partition("#")
-        if "://" in file:
+        if "://" in file or heading.startswith("!/"):  # the latter lead to a place in the docs site: test_docs.py
             continue
         target = (page.parent / file).resolve() if file else page
         assert target.exists() and target.is_relative_to(REPOSITORY), f"{page.name}: {link}"
