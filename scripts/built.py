@@ -38,7 +38,7 @@ class Built:
         self.path = lakehouse_dir() / "built.json"
         self.state: dict[str, dict[str, Any]] = {part: {} for part in STATE}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
-            found = json.loads(self.path.read_bytes())
+            found = {"own": {}} | json.loads(self.path.read_bytes())  # older states do not have it
             self.state = {
                 part: {str(name): form(entry) for name, entry in found[part].items()} for part, form in STATE.items()
             }

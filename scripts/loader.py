@@ -5,6 +5,7 @@ file and of each partition is known from the bronze table and its ledger (script
 """
 
 from collections.abc import Callable, Iterator, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def land_topics(
 def _land(
     spark: SparkSession,
     system: str,
-    found: Callable[[_Attempt], Iterator[Any]],
+    found: Callable[[_Attempt], Any],
     commit: Callable[[_Attempt, Any], bool],
     say: Callable[[str], None],
     files: Set[str] = frozenset(),
@@ -131,7 +132,8 @@ def _land(
             state = bronze.state(spark, f"bronze.`{system}`")
             known = ledger.read(spark, system, state, files, landed.notes)
             attempt = _Attempt(spark, system, landed, known, state.snapshot)
-            _commit_all(attempt, found(attempt), commit, say)
+            with closing(found(attempt)) as new:  # the thread that reads ahead ends with the attempt
+                _commit_all(attempt, new, commit, say)
         except (OtherLoader, RecordsGoneError) as error:
             refused = error
             continue
