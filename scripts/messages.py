@@ -1,11 +1,29 @@
 """What commands say, and how they end."""
 
+import os
+import re
 import sys
 import traceback
 from typing import TextIO
 
 from scripts.errors import LakehouseError
-from scripts.spark import lakehouse_dir, log_file, ran_out_of_memory, settings
+from scripts.spark import lakehouse_dir, local_target, log_file, ran_out_of_memory, settings
+
+# What a message of Java says → what that means here, and what to do.
+CAUSES = {
+    r"ClassNotFoundException: org\.apache\.iceberg": (
+        "the executors do not find Iceberg. Put the jars of LAKEHOUSE_JARS at the same path on every worker"
+    ),
+    "NoSuchBucket": "the bucket of LAKEHOUSE_WAREHOUSE does not exist. Create it, or name another",
+    r"Status Code: 40[013]\b|AccessDenied": (
+        "the object store refuses access to LAKEHOUSE_WAREHOUSE. Check AWS_REGION and the keys: AWS_ACCESS_KEY_ID and"
+        " AWS_SECRET_ACCESS_KEY, ~/.aws, or the role of the machine"
+    ),
+    "Unable to load credentials": (
+        "no keys for the object store were found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use ~/.aws or a"
+        " machine with a role"
+    ),
+}
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -34,9 +52,20 @@ def end_with(error: Exception) -> int:
             log.write("".join(traceback.format_exception(error)))
         lines = str(error).splitlines() or [type(error).__name__]
         is_of_py4j = lines[0].startswith("An error occurred while calling") and lines[1:]
-        say(f"\nError: {lines[1].strip(': ') if is_of_py4j else lines[0]}", sys.stderr)
+        problem = _cause(error) or (lines[1].strip(": ") if is_of_py4j else lines[0])
+        say(f"\nError: {problem}", sys.stderr)
         say(f"The full message is in {log_file()}.", sys.stderr)
     return 1
+
+
+def _cause(error: Exception) -> str:
+    """What is wrong with a cluster or an object store, if that is why a command ends; empty otherwise."""
+    if local_target() == "local":
+        return ""
+    message = f"{error}\n{getattr(error, '_stackTrace', '')}"  # PySpark shows of an exception its first line alone
+    found = next((told for pattern, told in CAUSES.items() if re.search(pattern, message)), "")
+    place = os.environ.get("LAKEHOUSE_WAREHOUSE", "")
+    return found and f"{found.replace('LAKEHOUSE_WAREHOUSE', f'LAKEHOUSE_WAREHOUSE={place}')} (docs/clusters.md)."
 
 
 def exhausted(message: str) -> str:

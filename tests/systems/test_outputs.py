@@ -53,6 +53,18 @@ class Project:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def error(self, **environment: str) -> str:
+        """The last error of a run that fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "scripts.run"],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1, done.stdout
+        return next(line for line in done.stderr.splitlines() if line.startswith("Error: "))
+
     def live(self) -> list[str]:
         """The names of all live tables and views."""
         found = []
@@ -179,3 +191,22 @@ def test_dbt_through_the_thrift_server(
         project.call("sql", stdin="create schema default;", SPARK_REMOTE=address)
         found = project.built(LAKEHOUSE_TARGET="thrift", LAKEHOUSE_THRIFT_PORT=str(port), SPARK_REMOTE=address)
     assert found == expected
+
+
+def test_what_a_cluster_or_a_store_lacks_is_named(master: str, store: dict[str, str], tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    output = {"LAKEHOUSE_TARGET": "s3", "LAKEHOUSE_CATALOG_URI": f"jdbc:sqlite:{tmp_path}/catalog.db", **store}
+    told = "the bucket of LAKEHOUSE_WAREHOUSE=s3://nosuch/tables does not exist"
+    assert told in project.error(**{**output, "LAKEHOUSE_WAREHOUSE": "s3://nosuch/tables"})
+
+    keyless = {name: value for name, value in output.items() if not name.startswith("AWS_")}
+    told = project.error(**keyless, HOME=str(tmp_path), AWS_EC2_METADATA_DISABLED="true")
+    assert told.startswith("Error: no keys for the object store were found.")
+
+    profile = project.folder / "profiles" / "profiles.yml"
+    text = profile.read_text()
+    assert text.count("spark.executor.extraClassPath: *class_path") == 1
+    profile.write_text(
+        text.replace("spark.executor.extraClassPath: *class_path", "spark.executor.extraClassPath: /no/*")
+    )
+    assert "Error: the executors do not find Iceberg." in project.error(**on_cluster(master))
