@@ -192,9 +192,7 @@ def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse,
     refused("--full-refresh")
     refused('its staging model has ["id"]', "--full-refresh")  # whose deletes would name no row
     staging.write_text(staging.read_text().replace("keys = ['id']", "keys = ['code']"))
-    properties.write_text(
-        properties.read_text().replace("        keys:\n        - id\n", "        keys:\n        - code\n")
-    )
+    properties.write_text(properties.read_text().replace("keys: [id]", "keys: [code]"))
     assert lakehouse.dbt("run", "--full-refresh", "--select", "rekeyed__orders", "stg_rekeyed__orders").success
 
 
@@ -226,10 +224,7 @@ def test_a_key_that_is_named_for_models_that_were_edited_by_hand_is_asked_for_th
         path = models / name
         path.write_text(path.read_text().replace("keys = ['id']", "keys = ['id', 'line']"))
     properties = models / "silver" / "edited_key" / "edited_key__orders.yml"
-    text = properties.read_text()
-    properties.write_text(
-        text.replace("        keys:\n        - id\n", "        keys:\n        - id\n        - line\n", 1)
-    )
+    properties.write_text(properties.read_text().replace("        keys: [id]", "        keys: [id, line]", 1))
     lakehouse.build_landed("edited_key", keys=wanted)
     assert [row["line"] for row in lakehouse.rows("edited_key.orders", "line")] == [0, 1, 2]
     lakehouse.run(
