@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scripts.errors import LakehouseError
 from scripts.kafka import Topics, read_properties
-from scripts.scaffold import check_system
+from scripts.names import check_system
 from scripts.spark import PROJECT
 
 # System → its events: samples/README.md says what each table shows.

@@ -19,10 +19,13 @@ from scripts.built import (
     property_of,
     tables_in,
 )
+from scripts.declared import declared_tables
 from scripts.history import write_history
+from scripts.keys import digest_of_keys
 from scripts.observe import Bronze
 from scripts.own_models import OwnModels, own_files
-from scripts.scaffold import Scaffolded, declared_tables, digest_of_keys, scaffold
+from scripts.scaffold import scaffold
+from scripts.scaffolded import Scaffolded
 from scripts.spark import locked
 
 Say = Callable[[str], None]

@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError
-from scripts.scaffold import Declared, declared_tables, put, quoted_list
+from scripts.literals import quoted_list
+from scripts.written_models import put
 from scripts.written_yaml import dump
 
 COLUMNS = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.scaffold import SYSTEM_MODELS
+from scripts.names import SYSTEM_MODELS
 
 # Folder of the scaffold → how the names of its tables' models begin.
 PREFIXES = {"staging": "stg_", "silver": "", "live": "live_"}

@@ -15,12 +15,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
+from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError
 from scripts.maintain import all_tables, of_system
 from scripts.messages import end_with, say
 from scripts.report_page import Commit, Delay, Events, Figures, Reject, Rows, page
 from scripts.results import counts_of, counts_of_table, sql_text
-from scripts.scaffold import Declared, declared_tables
 from scripts.spark import PROJECT, lakehouse_dir, local_target, session
 
 RUNS = 40

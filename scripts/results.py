@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts.built import MODELS, property_of, tables_in
+from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
-from scripts.scaffold import Declared, declared_tables
 
 REASONS_SHOWN = 5  # of a table
 MANY_TABLES = 40  # of a system with more, only those are shown that have something new or rejected

@@ -175,7 +175,7 @@ def differences(
         read: relation → its rows, where these are not all of them.
         rejecting: the tables that have rejected events, whose staging is read; None looks.
     """
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     found, read = [], read or lakehouse.rows
     rejecting = with_rejects(lakehouse, system) if rejecting is None else rejecting
@@ -270,6 +270,6 @@ def table_of(record: dict[str, Any]) -> str:
 
 
 def _declared(lakehouse: Lakehouse, system: str) -> list[Any]:
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     return list(declared_tables(system, lakehouse.project / "models").values())

@@ -360,7 +360,7 @@ def check_events(
         events: `per_event` of the corpus.
         read: a value of staging as the corpus writes it.
     """
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     declared = declared_tables(system, lakehouse.project / "models").values()
     found = {

@@ -15,7 +15,9 @@ from adapter import Landed, Landing, Macros, Records, frame
 from conftest import REPOSITORY
 from pyspark.sql import Row
 
-from scripts.scaffold import Declared, Scaffolded, declared_tables, scaffold
+from scripts.declared import Declared, declared_tables
+from scripts.scaffold import scaffold
+from scripts.scaffolded import Scaffolded
 
 NAME = r"(?:`(?:[^`]|``)+`|[\w]+)"
 

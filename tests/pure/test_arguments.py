@@ -17,11 +17,11 @@ from scripts.kafka import read_properties
 
 def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
     from scripts.arguments import parse_keys
-    from scripts.scaffold import _key_argument
+    from scripts.keys import key_argument
 
     names = {"public.orders": ["id", "line"], "a b": ["Box Id", "c"], "it's": ["id"], 'say "x"': ["i d"], "a\\b": ["#"]}
     for table, columns in names.items():
-        (given,) = shlex.split(_key_argument(table, columns))  # as the shell does
+        (given,) = shlex.split(key_argument(table, columns))  # as the shell does
         assert parse_keys(given) == {table: columns}
     assert parse_keys(' a=b  "c d=e f,g" ') == {"a": ["b"], "c d": ["e f", "g"]}
 

@@ -45,13 +45,15 @@ def test_such_a_filter_is_found_wherever_it_stands() -> None:
 
 
 def test_the_note_names_the_relation_that_a_table_gets(project: Path) -> None:
-    from scripts.scaffold import Declared, Scaffolded, _relation_name
+    from scripts.declared import Declared
+    from scripts.names import relation_name
+    from scripts.scaffolded import Scaffolded
     from scripts.schema import TableSeen
 
     done, known = Scaffolded(), dict[tuple[str, ...], Declared]()
     for name in ("Orders", "orders", "ORDERS"):
         table = TableSeen("postgresql", ("public", name))
-        known[table.identity] = Declared(_relation_name(table, known, ["orders"] * 3, done), table)
+        known[table.identity] = Declared(relation_name(table, known, ["orders"] * 3, done), table)
 
     told = [
         f"public.{name}: another table has that name too; the relation is " for name in ("Orders", "orders", "ORDERS")

@@ -112,6 +112,9 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(
     project: Path, events: list[tuple[Any, Any]]
 ) -> None:
     from scripts import scaffold, schema
+    from scripts.declared import Declared
+    from scripts.table_models import render
+    from scripts.tables_seen import _tables
 
     deep: dict[str, Any] = {"type": "array"}
     for _ in range(900):
@@ -120,14 +123,12 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(
         {"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before"
     )
     try:
-        tables = scaffold._tables(
-            [("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set()
-        )
+        tables = _tables([("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set())
     except LakehouseError:  # of two connectors, or of one that there is not
         return
     for table in tables:
         if not scaffold._problem(table, None):
-            assert scaffold.render("any", scaffold.Declared("t", table))
+            assert render("any", Declared("t", table))
 
 
 Ddl = dict[str, tuple[str, int | None, int | None]]  # column → type, length, scale
@@ -201,7 +202,8 @@ MODES: dict[str, tuple[Ddl, list[list[Any]], list[str]]] = {
 
 
 def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types(project: Path) -> None:
-    from scripts.scaffold import _tables
+    from scripts.scaffolded import Scaffolded, tell_doubts
+    from scripts.tables_seen import _tables
 
     members = ("typeName", "length", "scale")
     for name, (columns, rows, types) in MODES.items():
@@ -215,11 +217,13 @@ def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types
         (table,) = _tables(events, None, name, set())
         assert list(table.columns.values()) == types, name
         assert list(table.doubts) == ([name] if "." in name else []), name
+        tell_doubts(table, list(columns), done := Scaffolded())
+        assert len(done.notes) == len(table.doubts), name
 
 
 def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records(project: Path) -> None:
     """Unsigned numbers, and what is sent as text; a column that the DDL has otherwise is what the schema block says."""
-    from scripts.scaffold import _tables
+    from scripts.tables_seen import _tables
 
     told = {
         "huge": "BIGINT UNSIGNED",
@@ -274,7 +278,8 @@ def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path
 
 def test_types_that_hold_what_several_events_have(project: Path) -> None:
     from scripts.debezium_types import is_misread, wider_type
-    from scripts.scaffold import Declared, _check_types
+    from scripts.declared import Declared
+    from scripts.drift import _check_types
     from scripts.schema import TableSeen, column_type
     from scripts.values import columns_of_values
 
@@ -453,13 +458,31 @@ def test_a_row_with_one_column_is_no_key_with_its_value() -> None:
     ],
 )
 def test_names_of_other_scripts_stay_apart(project: Path, name: str, relation: str) -> None:
-    from scripts.scaffold import safe_name
+    from scripts.names import safe_name
 
     assert safe_name(name) == relation
 
 
+def test_tables_that_share_topics_are_read_together_where_all_their_events_name_them(project: Path) -> None:
+    """Also those that share one through others; an event that names no table is that of its topic."""
+    from scripts.declared import Declared
+    from scripts.schema import TableSeen
+    from scripts.topics import _sharing_topics
+
+    tables = [
+        ("orders", ("public", "orders"), {"a"}),
+        ("lines", ("public", "lines"), {"a", "b"}),
+        ("items", ("public", "items"), {"b"}),
+        ("alone", ("public", "alone"), {"c"}),
+        ("named", ("public", "named"), {"d"}),
+        ("nameless", ("d",), {"d"}),
+    ]
+    known = [Declared(name, TableSeen("postgresql", identity, topics)) for name, identity, topics in tables]
+    assert sorted(found.relation for found in _sharing_topics(known)) == ["items", "lines", "orders"]
+
+
 def test_comments_of_columns_are_taken_from_schema_blocks_and_ddl_records(project: Path) -> None:
-    from scripts.scaffold import _tables
+    from scripts.tables_seen import _tables
 
     told = [
         {"name": "id", "typeName": "BIGINT", "comment": "The\nnumber"},

@@ -101,7 +101,8 @@ def test_a_name_that_was_given_stays_whatever_comes_later(project: Path) -> None
 
 
 def test_models_have_the_new_names_and_say_which_they_are_in_the_events(project: Path, tmp_path: Path) -> None:
-    from scripts.scaffold import Declared, _declared_columns, declared_tables, render
+    from scripts.declared import Declared, declared_columns, declared_tables
+    from scripts.table_models import render
 
     table = seen({"_file": "int32", "_deleted": "boolean"}, ["_file"])
     table.rename_reserved()
@@ -119,7 +120,7 @@ def test_models_have_the_new_names_and_say_which_they_are_in_the_events(project:
     (declared,) = declared_tables("s", tmp_path).values()
     assert (declared.table.columns, declared.table.keys) == (table.columns, ["_file"])
     assert declared.table.message_keys == [["_file"]]
-    assert _declared_columns("s", declared, tmp_path) == table.columns
+    assert declared_columns("s", declared, tmp_path) == table.columns
     assert render("s", declared) == files
 
 

@@ -34,7 +34,7 @@ WORDS = [
 
 
 def declared(columns: dict[str, str], keys: list[str], topics: tuple[str, ...] = ("s.t",), **further: Any) -> Any:
-    from scripts.scaffold import Declared
+    from scripts.declared import Declared
     from scripts.schema import TableSeen
 
     table = TableSeen(
@@ -44,7 +44,7 @@ def declared(columns: dict[str, str], keys: list[str], topics: tuple[str, ...] =
 
 
 def text_of(table: Any) -> str:
-    from scripts.scaffold import render
+    from scripts.table_models import render
 
     return render("s", table)[PATH]
 
@@ -53,7 +53,9 @@ def run(folder: Path, text: str, table: Any, added: dict[str, str] | None = None
     """The text of the file after a run that generates the models of a table, or adds columns to the one that is
     declared.
     """
-    from scripts.scaffold import Scaffolded, _write, declared_tables
+    from scripts.declared import declared_tables
+    from scripts.scaffolded import Scaffolded
+    from scripts.written_models import write_models
 
     path = folder / PATH
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +65,7 @@ def run(folder: Path, text: str, table: Any, added: dict[str, str] | None = None
         known.table.columns |= added
         known.table.topics |= table.table.topics
         table = known
-    _write("s", table, folder, Scaffolded())
+    write_models("s", table, folder, Scaffolded())
     (known,) = declared_tables("s", folder).values()
     assert text_of(known) == text_of(table), "the declaration is what was generated"
     assert not path.with_name(f"{path.name}.intended").exists()
@@ -336,13 +338,16 @@ def test_a_declaration_that_was_taken_out_is_put_back_beside_what_stands_there(
 
 
 def test_a_run_that_was_killed_finishes_edited_yaml(before: str, after: Any, tmp_path: Path) -> None:
-    from scripts.scaffold import INTENDED, Scaffolded, _finish, _with_edits, declared_tables, render
+    from scripts.declared import declared_tables
+    from scripts.scaffolded import Scaffolded
+    from scripts.table_models import render
+    from scripts.written_models import INTENDED, _with_edits, finish_writing
 
     path, mine = tmp_path / PATH, f"# ours\n{before}"
     path.parent.mkdir(parents=True)
     path.write_text(mine, encoding="utf-8")
     path.with_name(path.name + INTENDED).write_text(_with_edits("s", after, path, text_of(after)), encoding="utf-8")
-    _finish("s", tmp_path, done := Scaffolded())
+    finish_writing("s", tmp_path, done := Scaffolded())
 
     assert done.written == ["stg_s__t", "s__t", "live_s__t"] and path.read_text(encoding="utf-8").startswith("# ours\n")
     (known,) = declared_tables("s", tmp_path).values()
@@ -351,13 +356,14 @@ def test_a_run_that_was_killed_finishes_edited_yaml(before: str, after: Any, tmp
 
 
 def test_topics_of_an_edited_staging_model_are_taken_into_edited_yaml(before: str, tmp_path: Path) -> None:
-    from scripts.scaffold import _follow_text, declared_tables
+    from scripts.declared import declared_tables
+    from scripts.evolution import follow_text
 
     path, staging = tmp_path / PATH, tmp_path / "staging" / "s" / "stg_s__t.sql"
     run(tmp_path, f"# ours\n{before}", declared({"id": "int32", "name": "string"}, ["id"]))
     staging.write_text(edited(staging.read_text(), ("topics = ['s.t']", "topics = ['s.t', 's.T']")))
     (known,) = declared_tables("s", tmp_path).values()
-    _follow_text("s", known, tmp_path)
+    follow_text("s", known, tmp_path)
     assert path.read_text().startswith("# ours\n")
     (known,) = declared_tables("s", tmp_path).values()
     assert known.table.topics == {"s.t", "s.T"}
@@ -400,7 +406,8 @@ def test_yaml_in_which_nothing_has_a_place_is_an_error_that_names_the_file(
 
 
 def test_yaml_of_a_system_as_a_whole_stays_as_somebody_edited_it(project: Path, tmp_path: Path) -> None:
-    from scripts.scaffold import Scaffolded, _write_system
+    from scripts.scaffolded import Scaffolded
+    from scripts.system_models import write_system
 
     table = declared({"id": "int32"}, ["id"], routed=True)
     paths = [
@@ -408,27 +415,30 @@ def test_yaml_of_a_system_as_a_whole_stays_as_somebody_edited_it(project: Path, 
         tmp_path / "monitoring/s/s__monitoring.yml",
         tmp_path / "staging/s/s__events.yml",
     ]
-    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    write_system("s", {("t",): table}, tmp_path, Scaffolded())
     for path in paths:
         path.write_text(f"# ours\n{path.read_text()}")
-    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    write_system("s", {("t",): table}, tmp_path, Scaffolded())
     table.routed = False
-    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    write_system("s", {("t",): table}, tmp_path, Scaffolded())
     assert all(path.read_text().startswith("# ours\n") for path in paths) and not paths[2].with_suffix(".sql").exists()
 
     paths[2].write_text(paths[2].read_text().removeprefix("# ours\n"))
-    _write_system("s", {("t",): table}, tmp_path, Scaffolded())
+    write_system("s", {("t",): table}, tmp_path, Scaffolded())
     assert not paths[2].exists()
 
 
 def test_the_samples_have_the_yaml_that_is_generated_now(project: Path, tmp_path: Path) -> None:
     """A file that is there is not written anew: delete it, and run, after a change of what is generated."""
-    from scripts.scaffold import Scaffolded, _write_system, declared_tables, render
+    from scripts.declared import declared_tables
+    from scripts.scaffolded import Scaffolded
+    from scripts.system_models import write_system
+    from scripts.table_models import render
 
     samples = REPOSITORY / "models"
     for system in sorted(path.stem for path in (samples / "bronze").glob("*.yml")):
         known = declared_tables(system, samples)
-        _write_system(system, known, tmp_path, Scaffolded())
+        write_system(system, known, tmp_path, Scaffolded())
         for table in known.values():
             name, text = next((name, text) for name, text in render(system, table).items() if name.endswith(".yml"))
             assert (samples / name).read_text(encoding="utf-8") == text
@@ -499,7 +509,7 @@ def test_any_edit_of_what_a_former_version_generated_survives(
 
 @pytest.mark.parametrize("keys", [["id"], []])
 def test_generated_yaml_has_at_most_40_lines_and_two_for_each_column(project: Path, keys: list[str]) -> None:
-    from scripts.scaffold import _connectors
+    from scripts.table_models import _connectors
 
     for connector in _connectors():
         for number in (2, 60):
@@ -530,12 +540,14 @@ def test_a_comment_of_the_source_is_in_the_description_until_somebody_edits_it(p
 
 def updated_by(folder: Path, columns: dict[str, str], **further: Any) -> Any:
     """What a run says to whose events a table has some columns."""
-    from scripts.scaffold import Scaffolded, _follow_text, _update, declared_tables
+    from scripts.declared import declared_tables
+    from scripts.evolution import follow_text, update_table
+    from scripts.scaffolded import Scaffolded
 
     (known,) = declared_tables("s", folder).values()
-    _follow_text("s", known, folder)
+    follow_text("s", known, folder)
     seen = declared(columns, known.table.keys, **further).table
-    _update("s", known, seen, [], folder, done := Scaffolded())
+    update_table("s", known, seen, [], folder, done := Scaffolded())
     return done
 
 
@@ -543,7 +555,7 @@ def updated_by(folder: Path, columns: dict[str, str], **further: Any) -> Any:
 def test_an_edited_model_is_kept_and_what_to_add_is_told_until_it_is_there(
     before: str, tmp_path: Path, layer: str
 ) -> None:
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     columns = {"id": "int32", "name": "string", "it's": "string"}
     run(tmp_path, before, declared({"id": "int32", "name": "string"}, ["id"]))

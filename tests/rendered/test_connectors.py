@@ -505,7 +505,7 @@ def test_corpus_of_sqlserver_types_as_flink_writes_them(lakehouse: Lakehouse) ->
 
 
 def test_corpus_of_flattened_rows_and_envelopes(lakehouse: Lakehouse) -> None:
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     folder = corpus("memiiso_iceberg_serde")
     wanted = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["per_file"]
@@ -645,7 +645,7 @@ def test_documented_samples_are_recognised_and_have_their_rows(lakehouse: Lakeho
     """Samples of documentations: each event lands with its key, the dialect that wrote it is found, and each row has
     its values.
     """
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     folder = corpus("debezium_docs_examples")
     samples = [json.loads(line) for line in (folder / "examples.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -205,7 +205,7 @@ def test_all_types_of_mysql_with_base64_and_with_numeric_decimals(lakehouse: Lak
     `field`": its fields are no image, and tell nothing. For some columns the block contradicts the values, which would
     be rejected: the declaration is corrected.
     """
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     folder = corpus("flinkcdc_mysql_alltypes")
     truth = expected(folder)["source_truth_selected_columns"]
@@ -462,7 +462,7 @@ def test_types_are_those_of_the_newest_ddl_over_several_landings(lakehouse: Lake
     """Spark reads the newest of several files first."""
     from event_factory import created
 
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     def ddl(offset: int, *columns: str) -> dict[str, Any]:
         told = [

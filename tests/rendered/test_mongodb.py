@@ -178,7 +178,7 @@ def test_documented_samples_are_changes(lakehouse: Lakehouse) -> None:
 
 def test_scaffold_finds_the_types_of_fields(lakehouse: Lakehouse) -> None:
     """What no column can be named like, and what has several types, stays in the document or is its extended JSON."""
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     events = Collection("shapes")
     document: Record = {

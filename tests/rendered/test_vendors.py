@@ -133,7 +133,7 @@ def test_examples_give_their_rows_in_order_and_shuffled(lakehouse: Lakehouse) ->
     """All in one system: the vendors' tables have names of their own, but for the one that both of Huawei's formats
     carry.
     """
-    from scripts.scaffold import declared_tables
+    from scripts.declared import declared_tables
 
     records: list[Record] = []
     wanted: dict[str, dict[str, Any]] = {}

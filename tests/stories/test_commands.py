@@ -363,7 +363,7 @@ def test_hostile_names_and_values_are_only_names_and_values(
     }
     for table, problem in problems.items():
         assert f"public.{table}: {problem}; no model was written" in done.notes
-    from scripts.scaffold import declared_tables  # not before the project fixture has said where the project is
+    from scripts.declared import declared_tables  # not before the project fixture has said where the project is
 
     declared = declared_tables("hostile", lakehouse.project / "models").values()
     relations = {table.table.identity[-1]: table.relation for table in declared}

@@ -1,0 +1,141 @@
+"""The columns of a table that events speak of: what DDL records, values and comments add to schema blocks."""
+
+import re
+from typing import Any
+
+from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
+from scripts.dialects import Dialect
+from scripts.schema import TableSeen, fields_of
+from scripts.values import columns_of_values
+
+# Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
+NOT_IN_SCHEMA_BLOCKS = {
+    "int64": ("uint64",),
+    "double": ("number",),
+    "string": ("DecimalText", "bytes_"),
+    "TimestampText": ("ZonedTimestamp",),
+}
+ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
+OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
+DOCS_OF_TYPES = {
+    "Geography",
+    "Geometry",
+    "Geometry (POINT)",
+    "Variable scaled decimal",
+}  # `doc` that Debezium writes itself
+COMMENT = "__debezium.source.column.comment"  # a parameter of a column's schema
+
+
+def type_from_ddl(
+    tables: dict[tuple[str, ...], TableSeen],
+    rows: dict[tuple[str, ...], list[dict[str, Any]]],
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+) -> None:
+    """Give tables without a schema block the columns and the key that their DDL records tell, and others what it leaves
+    open.
+    """
+    with_ddl = {
+        identity: (ddl[identity][-1], rows.get(identity, []))
+        for identity, table in tables.items()
+        if identity in ddl and table.connector in OF_DDL
+    }
+    for identity, typed in types_of_ddl(with_ddl).items():
+        table = tables[identity]
+        of_columns = {
+            str(column.get("name")): _one_line(column.get("comment"))
+            for column in ddl[identity][-1].get("columns") or []
+            if isinstance(column, dict)
+        }
+        table.comments = {name: told for name, told in of_columns.items() if told} | table.comments
+        if table.columns:
+            doubtful = {name for names in typed.doubts.values() for name in names}
+            told = {
+                name: kind for name, kind in typed.columns.items() if name in table.columns and name not in doubtful
+            }
+            table.columns |= {
+                name: kind
+                for name, kind in told.items()
+                if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
+            }
+            continue
+        table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])
+        table.possible = typed.possible
+        for older in ddl[identity][:-1]:
+            table.older |= read_otherwise(older, with_ddl[identity][0], typed)
+        settings = ", ".join(f"{setting}={mode}" for setting, mode in typed.settings.items())
+        table.types_from = "DDL records" + (f" and values, which show {settings}" if settings else "")
+
+
+def comments_in_schema(schema: Any, dialect: Dialect) -> dict[str, str]:
+    """What the source says of its columns, from the schema block of a value: column → comment."""
+    fields = fields_of(schema)
+    images = [schema] if dialect.form == "flat" else [fields.get(dialect.before), fields.get(dialect.after)]
+    return {
+        name: comment
+        for image in images
+        for name, item in fields_of(image).items()
+        if (comment := _one_line((item.get("parameters") or {}).get(COMMENT) or item.get("doc")))
+        and comment not in DOCS_OF_TYPES
+    }
+
+
+def _one_line(text: Any) -> str:
+    """A comment as it can stand in YAML that dbt renders; empty if there is none."""
+    line = re.sub(r"[\s\x00-\x1f\x7f-\x9f\ufeff]+", " ", text).strip() if isinstance(text, str) else ""
+    return re.sub(r"\{(?=[{%#])", "{ ", line)
+
+
+def complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[str, ...], TableSeen]) -> None:
+    if not table.columns:
+        same_topic = [
+            other for other in tables.values() if other.types_from == "schema block" and other.topics & table.topics
+        ]
+        if same_topic:
+            table.columns, table.types_from = dict(same_topic[0].columns), "schema block of the same topic"
+    if not table.columns:
+        table.columns, table.types_from = columns_of_values(rows), "values"
+    for name, kind in columns_of_values(rows).items():
+        table.columns.setdefault(name, kind)
+    if not table.types_from.startswith("schema block"):
+        table.unlike = _unlike(rows)
+    if table.connector == "cockroachdb":
+        table.columns |= _with_zones(table.columns, rows)
+    if table.connector in ("mysql", "mariadb"):
+        table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
+        table.kinds = {name: {_mysql_decimal(kind) for kind in kinds} for name, kinds in table.kinds.items()}
+    # A key of other names (a router's, say) identifies no row of the table.
+    table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
+    table.keys = table.message_keys[0] if table.message_keys else table.keys
+    if any(key not in table.columns for key in table.keys):
+        table.keys = []
+
+
+def _with_zones(columns: dict[str, str], rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Timestamps whose texts have a zone, in arrays too: CockroachDB's schema block has one name for both kinds."""
+    zoned = {}
+    for name, kind in columns.items():
+        if kind in ("TimestampText", "array<TimestampText>"):
+            values = [row[name] for row in rows if row.get(name)]
+            texts = [
+                text for value in values for text in (value if isinstance(value, list) else [value]) if text is not None
+            ]
+            if texts and all(ZONED.search(str(text)) for text in texts):
+                zoned[name] = kind.replace("TimestampText", "ZonedTimestamp")
+    return zoned
+
+
+def _unlike(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
+    values: dict[str, list[Any]] = {}
+    for row in rows[:MAX_VALUES]:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    kinds = ("Timestamp", "MicroTimestamp", "NanoTimestamp", "bytes", "bytes_url", "Decimal")
+    return {name: {kind for kind in kinds if not looks_like(kind, found)} for name, found in values.items()}
+
+
+def _mysql_decimal(kind: str) -> str:
+    """MySQL's scales end at 30: Flink CDC has been seen to write precision and scale in each other's place."""
+    decimal = re.fullmatch(r"Decimal\((\d+),(\d+)\)", kind)
+    if decimal and int(decimal[2]) > 30 and int(decimal[1]) <= 30:
+        return f"Decimal({decimal[2]},{decimal[1]})"
+    return kind

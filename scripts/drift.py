@@ -1,0 +1,191 @@
+"""Where new events of a table are not as its models declare it: of another connector, key or type."""
+
+from pathlib import Path
+from typing import Any
+
+from scripts.columns_seen import NOT_IN_SCHEMA_BLOCKS, OF_DDL
+from scripts.ddl import types_of_ddl, written_otherwise
+from scripts.debezium_types import ARRAY, is_misread
+from scripts.declared import Declared, declared_columns
+from scripts.dialects import are_alike
+from scripts.errors import LakehouseError
+from scripts.keys import key_argument, keys_other_than
+from scripts.observe import Bronze
+from scripts.scaffolded import Scaffolded
+from scripts.schema import TableSeen
+from scripts.tables_seen import ddl_up_to
+
+
+def check_drift(
+    bronze: Bronze,
+    known: dict[tuple[str, ...], Declared],
+    seen: list[TableSeen],
+    wanted: dict[tuple[str, ...], list[str]],
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+    above_batch: int,
+    models: Path,
+    done: Scaffolded,
+) -> None:
+    """Raise a `LakehouseError` where events cannot be read by the models that are there; note other types of DDL
+    records.
+    """
+    system = bronze.system
+    changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
+    for table in seen:
+        _check_same_table(
+            system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {})
+        )
+    for identity in changed.keys() - {table.identity for table in seen}:  # whose rows are still to come
+        possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
+        of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
+        _check_types(system, of_ddl, known[identity], models, changed[identity])
+    described = {
+        (table.identity, name) for table in seen for name in table.kinds
+    }  # by a schema block, which `update_table` looks at
+    for identity, columns in changed.items():
+        for name in sorted(columns):
+            if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
+                before = declared_columns(system, known[identity], models)[name]
+                done.notes.append(told_of_type(known[identity].table.name, name, before, columns[name]))
+
+
+def _check_same_table(
+    system: str,
+    seen: TableSeen,
+    declared: Declared | None,
+    wanted: list[str],
+    models: Path,
+    changed: dict[str, str],
+) -> None:
+    """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
+
+    Under a narrower key two rows of the source would become one, in silence.
+    """
+    if declared and not are_alike(declared.table.connector, seen.connector):
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for"
+            f" {declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector"
+            " (CONNECTOR)."
+        )
+    if declared:
+        _check_types(system, seen, declared, models, changed)
+    if wanted or not seen.message_keys or (declared and not declared.table.keys):
+        return
+    known = declared.table.message_keys if declared else seen.message_keys[:1]
+    other = keys_other_than(seen.message_keys, known)
+    if other:
+        told = " and by ".join(", ".join(key) for key in known + other)
+        raise LakehouseError(
+            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row,"
+            f" for instance KEYS={key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
+        )
+
+
+def _changed_by_ddl(
+    bronze: Bronze,
+    known: dict[tuple[str, ...], Declared],
+    ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+    above_batch: int,
+    models: Path,
+) -> dict[tuple[str, ...], dict[str, str]]:
+    """Of tables that have models, columns to which new DDL records give another type than declared, and the type they
+    have now.
+    """
+    todo = {
+        identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL
+    }
+    if not todo:
+        return {}
+    topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
+    before = ddl_up_to(bronze, above_batch, todo.keys(), topics)
+    changed: dict[tuple[str, ...], dict[str, str]] = {}
+    for identity, declared in todo.items():
+        columns = declared_columns(bronze.system, declared, models)
+        changed[identity] = {}
+        for topic in {table["topic"] for table in ddl[identity]}:
+            older, new = (
+                [table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl)
+            )
+            new = [
+                table for number, table in enumerate(new) if table not in new[number + 1 :]
+            ]  # some are looked at twice
+            if not older:
+                for table in new[:-1]:
+                    changed[identity] |= written_otherwise(table, new[-1], columns)
+                continue
+            if new[-1] == older[-1] and all(
+                table in older for table in new
+            ):  # sent again by a connector that was started anew
+                continue
+            last = _last_columns(older)  # also of a column that was dropped: its values are there
+            for table in [*(table for table in new[:-1] if table not in older), new[-1]]:
+                changed[identity] |= written_otherwise(last, table, columns)
+                last = _last_columns([last, table])
+    return changed
+
+
+def _last_columns(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the newest of some DDL records of a table that has a column says of it."""
+    lists = [table.get("columns") for table in tables]
+    columns = [column for one in lists if isinstance(one, list) for column in one if isinstance(column, dict)]
+    return {"columns": list({str(column.get("name")): column for column in columns}.values())}
+
+
+def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path, changed: dict[str, str]) -> None:
+    """Raise a `LakehouseError` where new events write a column in another way than its models read it, as other values.
+
+    Args:
+        changed: what DDL records say so of, where no schema block does.
+    """
+    table, columns = declared.table, declared_columns(system, declared, models)
+    new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
+    for name, known in {**columns, **new}.items():
+        of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
+        of_ddl |= {changed[name]} if name in changed else set()
+        for kind in sorted(seen.kinds.get(name, of_ddl)):
+            is_guessed = (
+                name not in seen.kinds
+            )  # from a DDL record, in the connector's default mode where nothing tells another
+            is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
+            is_excused = not is_guessed and says_more(table, name, known, kind)
+            if is_misread(kind, known) and not is_accepted and not is_excused:
+                silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+                in_sql = "" if name in columns else f" (and name it in models/silver/{system}/{silver}.sql)"
+                way_out = (
+                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own,"
+                    " and take these events out of this one"
+                    if name in table.keys
+                    else (
+                        "Have a snapshot of the whole table sent, land it, and declare the newer type in"
+                        f" models/staging/{system}/{staging}.sql and"
+                        f" models/silver/{system}/{silver}.yml{in_sql}. There, name the older one, whose events the"
+                        f" snapshot replaces: misread: {{{name!r}: ['<older type>']}}."
+                        f" If events are written as declared all the same, name {kind!r} there"
+                    )
+                )
+                told = "is declared" if name in columns else "is new and would be"
+                raise LakehouseError(
+                    f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
+                    f" which would be read as other values. Nothing of the system is built. {way_out}"
+                    " (docs/operating.md#when-a-column-changes-its-type)."
+                )
+
+
+def says_more(table: TableSeen, name: str, known: str, kind: str) -> bool:
+    """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by
+    hand.
+    """
+    while (arrays := [ARRAY.fullmatch(one) for one in (known, kind)]) and arrays[0] and arrays[1]:
+        known, kind = arrays[0][1], arrays[1][1]
+    if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
+        return table.columns.get(name) == "string" or table.connector == "ticdc"
+    return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+
+
+def told_of_type(table: str, name: str, known: str, kind: str) -> str:
+    others = "events that do not fit are rejected, others have what stands in the event"
+    return (
+        f"{table}: column {name} is declared {known}, new events have {kind};"
+        f" {'values of 2^63 and above are read as negative' if kind == 'uint64' else others}."
+        " Change the declaration in the staging model to take them; the next run builds the table anew."
+    )

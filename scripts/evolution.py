@@ -1,0 +1,144 @@
+"""What becomes of the models of a table when its events have new columns, topics or keys, or somebody edited them."""
+
+from collections.abc import Set
+from dataclasses import replace
+from pathlib import Path
+
+from scripts.declared import Declared, argument, declared_columns
+from scripts.drift import says_more, told_of_type
+from scripts.errors import LakehouseError
+from scripts.keys import key_argument, keys_other_than
+from scripts.literals import quoted, quoted_list
+from scripts.observe import Bronze
+from scripts.scaffolded import Scaffolded, tell_doubts
+from scripts.schema import DOCUMENT, RESERVED, TableSeen
+from scripts.table_models import render
+from scripts.written_models import is_untouched, write_models, write_properties
+
+
+def update_table(
+    system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded
+) -> None:
+    """Take new columns, topics and a key that was asked for into the models of a table."""
+    table = declared.table
+    # Whoever wants the fields alone takes the document out of the columns.
+    added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
+    other_keys = keys_other_than(seen.message_keys, table.message_keys)
+    _tell_other_types(system, declared, seen, models, done)
+    keys = wanted or table.keys
+    topics = table.topics | seen.topics
+    if other_keys and not keys:
+        told = key_argument(table.name, other_keys[0])
+        done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
+    accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
+    before = replace(declared, table=replace(table, renamed=dict(table.renamed)))
+    _check_edited_key(system, before, keys, models)
+    is_accepted = keys == table.keys and accepted != table.message_keys
+    comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in table.columns}}
+    if (
+        seen.servers != table.servers
+        or not seen.source_tables <= table.source_tables
+        or is_accepted
+        or comments != table.comments
+    ):
+        table.comments = comments
+        table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
+        table.message_keys = accepted if is_accepted else table.message_keys
+        write_properties(system, declared, models)
+    if not added and keys == table.keys and topics == table.topics:
+        return
+    if not is_untouched(system, before, models):
+        done.notes.append(
+            f"{table.name}: new columns {', '.join(added) or 'none'}, topics"
+            f" {', '.join(sorted(topics - table.topics)) or 'none'}: its models were edited by hand, so add them there:"
+            f" {_to_add(system, declared, added, topics - table.topics)}. Your edits are kept"
+        )
+        return
+    if added:
+        done.notes.append(f"{table.name}: new columns {', '.join(added)}")
+        tell_doubts(seen, list(added), done)
+    if keys != table.keys:
+        done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
+        done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
+    table.columns = {**table.columns, **added}
+    table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
+    done.notes += table.rename_reserved()
+    table.keys, table.topics, table.message_keys = keys, topics, accepted
+    write_models(system, declared, models, done)
+
+
+def _tell_other_types(system: str, declared: Declared, seen: TableSeen, models: Path, done: Scaffolded) -> None:
+    """Note columns whose new events, or values, are of another type than declared."""
+    table = declared.table
+    changed = {}
+    if seen.types_from == "schema block":
+        columns = declared_columns(system, declared, models)
+        changed = {
+            name: kind
+            for name, kind in seen.columns.items()
+            if columns.get(name, kind) != kind
+            and not says_more(table, name, columns[name], kind)
+            and kind not in table.misread.get(name, [])
+        }
+    done.notes += [told_of_type(table.name, name, columns[name], kind) for name, kind in changed.items()]
+    for name, kinds in seen.unlike.items():
+        if table.columns.get(name, "").partition("(")[0] in kinds and is_untouched(system, declared, models):
+            done.notes.append(
+                f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare"
+                " the connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next"
+                " run builds anew"
+            )
+
+
+def _check_edited_key(system: str, before: Declared, keys: list[str], models: Path) -> None:
+    """Raise a `LakehouseError` where models that were edited by hand would get another key."""
+    table = before.table
+    if keys != table.keys and not is_untouched(system, before, models):
+        files = (f"models/{name}" for name in render(system, before) if name.startswith(("staging/", "silver/")))
+        and_a_table = (
+            " Make the silver model a table, and give it a live model, as those of other tables are."
+            if not table.keys
+            else ""
+        )
+        raise LakehouseError(
+            f"system {system}, table {table.name}: its key would be {', '.join(keys)} now, and its models were edited"
+            f" by hand. Write keys = {table.kept(keys)!r} there, in {' and '.join(files)}, and run again with the same"
+            f" arguments.{and_a_table}"
+        )
+
+
+def _to_add(system: str, declared: Declared, columns: dict[str, str], topics: Set[str]) -> str:
+    """What is to be written into models that were edited by hand, and where."""
+    staging, silver = (f"models/{one}/{system}/{declared.model(one, system)}.sql" for one in ("staging", "silver"))
+    types = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in columns.items())
+    names = ", ".join(map(quoted, columns))
+    told = [f"{types} to columns in {staging}, {names} to columns in {silver}"] if columns else []
+    return " and ".join([*told, *([f"{quoted_list(sorted(topics))[1:-1]} to topics in {staging}"] if topics else [])])
+
+
+def follow_text(system: str, declared: Declared, models: Path) -> None:
+    """Take topics and columns that somebody added to a staging model into its YAML: by these it is chosen, and finds
+    what is new.
+    """
+    table = declared.table
+    topics = set(argument(system, declared, models, "topics", list))
+    columns = declared_columns(system, declared, models)
+    if topics > table.topics or columns.items() > table.columns.items():
+        table.topics = topics if topics > table.topics else table.topics
+        table.columns = columns if columns.items() > table.columns.items() else table.columns
+        write_properties(system, declared, models)
+
+
+def mend_names(bronze: Bronze, declared: Declared, models: Path, done: Scaffolded) -> None:
+    """Rename columns of a table that an older version declared, and perhaps built, under names by which it cannot be
+    read.
+    """
+    table = declared.table
+    if not RESERVED & {name.lower() for name in table.kept(table.columns)} or not is_untouched(
+        bronze.system, declared, models
+    ):
+        return
+    done.notes += table.rename_reserved()
+    for kept, name in table.renamed.items():
+        bronze.rename_stored(declared.model("silver", bronze.system), name, kept)
+    write_models(bronze.system, declared, models, done)
