@@ -11,7 +11,8 @@ from scripts.spark import lakehouse_dir, local_target, log_file, ran_out_of_memo
 
 # What a message of Java says → what that means here, and what to do.
 CAUSES = {
-    r"ClassNotFoundException: org\.apache\.iceberg": (
+    # The second is what Scala says of a task whose classes are missing.
+    r"ClassNotFoundException: org\.apache\.iceberg|DefaultSerializationProxy": (
         "the executors do not find Iceberg. Put the jars of LAKEHOUSE_JARS at the same path on every worker"
     ),
     "NoSuchBucket": "the bucket of LAKEHOUSE_WAREHOUSE does not exist. Create it, or name another",
