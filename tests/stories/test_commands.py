@@ -128,6 +128,7 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     path.touch()
     monkeypatch.setenv("EVENTS", str(path))
     monkeypatch.setenv("SYSTEM", "empty")
+    monkeypatch.chdir(tmp_path)  # the project is the one of LAKEHOUSE_PROJECT, wherever the command is called
 
     assert lakehouse._run.main() == 0
     output = capsys.readouterr()
@@ -138,6 +139,7 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
     path.write_text(text(created(10, id=1)))
     assert lakehouse._run.main() == 0
     assert lakehouse.rows("empty.orders") == [{"id": 1}]
+    monkeypatch.chdir(lakehouse.project)
 
     marts = lakehouse.project / "models" / "marts" / "empty"  # which is no folder of the scaffold
     marts.mkdir(parents=True)
