@@ -60,7 +60,7 @@ BRONZE_PROPERTIES = {
     "commit.retry.num-retries": "20",
 }
 LEDGER_COLUMNS = """
-    file string comment 'A file, or kafka:<topic>/<partition>; empty where the batch was taken back from bronze',
+    file string comment 'A file, or kafka:<topic>/<partition>; empty where the batch was rolled back from bronze',
     bytes bigint comment 'Bytes taken of the uncompressed file; of a partition the offset to go on with',
     lines bigint comment 'Lines taken; of a partition the offset of the last record',
     digest string comment 'Digest of the bytes taken; of a partition the hash of the last record',

@@ -77,7 +77,7 @@ def _check_same_table(
         told = " and by ".join(", ".join(key) for key in known + other)
         raise LakehouseError(
             f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row,"
-            f" for instance KEYS={key_argument(seen.name, other[-1])}; a table whose key changes is built anew."
+            f" for instance KEYS={key_argument(seen.name, other[-1])}; a table whose key changes is rebuilt."
         )
 
 
@@ -115,7 +115,7 @@ def _changed_by_ddl(
                 continue
             if new[-1] == older[-1] and all(
                 table in older for table in new
-            ):  # sent again by a connector that was started anew
+            ):  # sent again by a connector that was restarted
                 continue
             last = _last_columns(older)  # also of a column that was dropped: its values are there
             for table in [*(table for table in new[:-1] if table not in older), new[-1]]:

@@ -58,7 +58,7 @@ def update_table(
         done.notes.append(f"{table.name}: new columns {', '.join(added)}")
         tell_doubts(seen, list(added), done)
     if keys != table.keys:
-        done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is built anew")
+        done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is rebuilt")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     table.columns = {**table.columns, **added}
     table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}

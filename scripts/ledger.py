@@ -1,7 +1,7 @@
 """The ledger of a system: how far each file and each partition has landed.
 
 It is a summary of bronze, brought up to date from there where a loader died between its two commits. What was deleted
-from bronze, or taken back, the ledger alone knows.
+from bronze, or rolled back, the ledger alone knows.
 """
 
 import time
@@ -25,7 +25,7 @@ LEDGER_SCHEMA = pa.schema(
     + [("offsets", pa.list_(pa.struct(COORDINATES)))]
 )
 RECOVERED_BY = ["topic", "partition", "offset", "timestamp", "key", "value", "raw"]
-Back = list[tuple[int, int]]  # batches that were taken back: after which one, and up to which
+Back = list[tuple[int, int]]  # batches that were rolled back: after which one, and up to which
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Ledger:
     contents: dict[str, tuple[str, Taken]]  # digest of a whole file → one that had it, and how far that is taken
     newest: dict[Place, int]  # the highest offset of each partition
     given: int  # the greatest batch number that was given
-    last: int  # the greatest batch that was not taken back, of which rows are where nothing is new
+    last: int  # the greatest batch that was not rolled back, of which rows are where nothing is new
 
     def landed(self, place: Place, offset: int) -> None:
         self.newest[place] = max(offset, self.newest.get(place, -1))
@@ -51,7 +51,7 @@ def read(spark: SparkSession, system: str, state: State, wanted: Set[str], notes
 
     Where a loader died, only the files that are `wanted` now are looked at again. Numbers of batches that were taken
     back or deleted from bronze are not given again: tables that merged them would not read the new ones. Batches that
-    were taken back have one row without a file.
+    were rolled back have one row without a file.
 
     Raises:
         OtherLoader: more has landed since bronze was looked at.
@@ -59,8 +59,8 @@ def read(spark: SparkSession, system: str, state: State, wanted: Set[str], notes
     ledger, batch = f"bronze.`{system}__files`", state.batch
     rows = _rows(spark, ledger, batch)
     given = max([batch, state.given, *(row.newest.batch for row in rows)])
-    back = _taken_back(spark, system, state, given, rows, notes)
-    # A loader that was stopped for long may have written its row after another one noted that its batch was taken back.
+    back = _rolled_back(spark, system, state, given, rows, notes)
+    # A loader that was stopped for long may write its row after another one noted that its batch was rolled back.
     conditions = " and ".join(["file <> ''", *(f"batch not between {after + 1} and {last}" for after, last in back)])
     rows = _rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
     missing: set[int] = set()
@@ -109,8 +109,8 @@ def _rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true")
     return rows
 
 
-def _taken_back(spark: SparkSession, system: str, state: State, given: int, rows: list[Row], notes: list[str]) -> Back:
-    """The batches that were taken back, those included that were since the ledger was read last."""
+def _rolled_back(spark: SparkSession, system: str, state: State, given: int, rows: list[Row], notes: list[str]) -> Back:
+    """The batches that were rolled back, those included that were since the ledger was read last."""
     table, ledger, batch = f"bronze.`{system}`", f"bronze.`{system}__files`", state.batch
     back = [(row.newest.bytes, row.newest.batch) for row in rows if not row.file]
     if any(after < batch <= last for after, last in back):  # they were put back
@@ -122,14 +122,14 @@ def _taken_back(spark: SparkSession, system: str, state: State, given: int, rows
     if above:
         if bronze.state(spark, table).batch > batch:
             raise OtherLoader
-        if _was_taken_back(spark, table, state.snapshot, max(above)):
+        if _was_rolled_back(spark, table, state.snapshot, max(above)):
             notes.append(_forget(spark, system, batch, given))
             back.append((batch, given))
     return back
 
 
-def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
-    """Whether bronze, at the snapshot `current`, lacks a batch because it was rolled back or made anew; else it was
+def _was_rolled_back(spark: SparkSession, table: str, current: int | None, batch: int) -> bool:
+    """Whether bronze, at the snapshot `current`, lacks a batch because it was rolled back or recreated; else it was
     deleted.
 
     Where the snapshots that would tell are expired, it is taken for deleted: what tables have merged of it stays, and
@@ -149,7 +149,7 @@ def _was_taken_back(spark: SparkSession, table: str, current: int | None, batch:
 
 
 def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
-    """Forget the files and offsets of the batches after `batch`, which were taken back. Returns what to report.
+    """Forget the files and offsets of the batches after `batch`, which were rolled back. Returns what to report.
 
     Tables that were built of them are not what is in bronze: they refuse it by its new identity. Their numbers are kept
     in mind.
@@ -160,8 +160,8 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
         spark.sql(f"delete from {ledger} where batch > {batch} and batch <= {given}")
         spark.sql(f"insert into {ledger} select '', {batch}, 0, '', '', {given}, null")
     return (
-        f"{table} ends with batch {batch}, where {given} had landed: what was taken back lands again where it is among"
-        " the events named. Land all that is missing, then build its tables anew: .venv/bin/dbt run --full-refresh"
+        f"{table} ends with batch {batch}, where {given} had landed: what was rolled back lands again if it is among"
+        " the events named. Land all that is missing, then rebuild its tables: .venv/bin/dbt run --full-refresh"
         f" --select source:bronze.{system}+"
     )
 

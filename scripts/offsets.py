@@ -98,7 +98,7 @@ class _New:
                 self._new[place] = self._there[place]
                 why = "has no record left by which to know it again"
                 if read:
-                    why = "holds other records than have landed at their offsets: it was created anew or cut"
+                    why = "holds other records than have landed at their offsets: it was recreated or cut"
                 self._landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
         return self._new
 
@@ -109,7 +109,7 @@ class _New:
         upto, last = taken.bytes, taken.lines
         if latest < upto:
             start = f", offset {earliest:,}: what it held before that is not known" if earliest else ""
-            reset = f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was created anew or cut"
+            reset = f"{name} ends at offset {latest:,}, and {upto:,} had been read: it was recreated or cut"
             self._landed.notes.append(f"{reset}. Read from its start{start}")
         elif earliest > upto and (upto or is_read):
             gone = f"offsets {upto:,} to {earliest - 1:,} were deleted before they were read"

@@ -69,7 +69,7 @@ def declare_epochs(system: str, known: dict[tuple[str, ...], Declared], models: 
             )
             continue
         declared.epochs = wanted
-        done.notes.append(f"{declared.table.name}: epochs changed; the table is built anew")
+        done.notes.append(f"{declared.table.name}: epochs changed; the table is rebuilt")
         write_models(system, declared, models, done)
     unused = {epoch["topic"] for epoch in epochs}.difference(*(declared.table.topics for declared in known.values()))
     if unused:

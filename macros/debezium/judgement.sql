@@ -45,7 +45,7 @@
 {%- endmacro %}
 
 {#-
-    The member that tells of a record which is no row → the members that it has, those that it may have, and what it is
+    The member that shows that a record is no row → the members that it has, those that it may have, and what it is
     then.
 -#}
 {% macro _flat_markers(columns) -%}

@@ -55,8 +55,8 @@
 
 {% macro _refuse_to_build(reason, bronze) -%}
     {{ exceptions.raise_compiler_error(
-        'model ' ~ model.name ~ ': it has to be built anew, but ' ~ reason ~ '.\n'
-        ~ '  What they told would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze
+        'model ' ~ model.name ~ ': it has to be rebuilt, but ' ~ reason ~ '.\n'
+        ~ '  What they said would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze
         ~ ' version as of <snapshot> where …),\n'
         ~ '  take back what changed in the text of its models (.sql) or in the version of this project, '
         ~ 'or drop the table to build it from what is left: drop table ' ~ this

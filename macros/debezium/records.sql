@@ -146,7 +146,7 @@
     {%- if stored.get('cdc.bronze', id) != id -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ bronze
-                ~ ' is not what it was built from: batches were taken back, or the table was made anew.\n'
+                ~ ' is not what it was built from: batches were rolled back, or the table was recreated.\n'
             ~ '  Land again what is missing, and build all that reads it from what is there then:\n'
             ~ '  .venv/bin/dbt run --full-refresh --select source:' ~ bronze.schema ~ '.' ~ bronze.identifier ~ '+'
         ) }}

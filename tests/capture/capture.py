@@ -4,7 +4,7 @@
 
 `shop` is a PostgreSQL 15 (records with schema blocks), `billing` a MariaDB 10.11 (records without, and with
 DDL records), `seats` a small PostgreSQL whose rows pass their keys on, `ferry` one that is lost and replaced by a
-replica that lagged, and whose slot is dropped and made anew. For each the script
+replica that lagged, and whose slot is dropped and recreated. For each the script
 starts a temporary server on the loopback interface, plays the chapters of `<system>.sql`, and runs the engine
 beside it. It kills the engine without warning while its offsets lag behind, in the first two twice and once
 inside a transaction, so that the capture holds redelivered events as real ones do. Everything is
@@ -258,7 +258,7 @@ def capture_seats(folder: Path, kafka: str = "", between: Callable[[], None] = l
 
 
 def capture_ferry(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
-    """A PostgreSQL that is lost, with what its replica does not have yet; and a slot that is dropped and made anew."""
+    """A PostgreSQL that is lost, with what its replica does not have yet; and a slot that is dropped and recreated."""
     story = chapters("ferry")
     primary = PostgreSql(folder / "postgresql")
     replica = Replica(folder / "replica", primary)

@@ -280,7 +280,7 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
     """Their order is that of a partition.
 
-    A key in two of them, a truncate in one, and a topic that was made anew are told.
+    A key in two of them, a truncate in one, and a topic that was recreated are told.
     """
 
     def written(
@@ -364,7 +364,7 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
 
 
 def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: Lakehouse, epochs: Any) -> None:
-    """A capture (`ferry`): a replica that lagged takes over, then its slot is made anew. Each time all rows are read
+    """A capture (`ferry`): a replica that lagged takes over, then its slot is recreated. Each time all rows are read
     anew.
     """
     lines = (EVENTS / "ferry.jsonl").read_text().splitlines()

@@ -645,7 +645,7 @@ def test_an_old_half_that_is_rejected_is_shown_where_nothing_else_is(lakehouse: 
 def test_rejected_records_of_the_same_coordinates_are_each_shown_once_also_when_built_anew(
     lakehouse: Lakehouse,
 ) -> None:
-    """A topic that was made anew has other records at its offsets, and one landing may have both."""
+    """A topic that was recreated has other records at its offsets, and one landing may have both."""
     broken = [{**created(11, id=1), "value": text} for text in ("{", "[", '{"op":"c"')]
     lakehouse.run("twins", [created(10, id=1), *broken])
     lakehouse.run("twins", [created(20, id=2, more="a"), {**broken[0], "value": "{{"}])

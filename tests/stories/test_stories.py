@@ -42,7 +42,7 @@ def tell(
     rows_of: Callable[[list[str]], dict[str, Rows]],
     rebuild: Callable[[list[str]], None],
 ) -> dict[str, Exception]:
-    """What went wrong in which story, told to the end, and each table built anew from all events.
+    """What went wrong in which story, told to the end, and each table rebuilt from all events.
 
     Args:
         run: lands records of the system `stories`, and builds.
@@ -74,7 +74,7 @@ def tell(
     for name, table in tables.items():
         if rebuilt[table] != rows[name]:
             failed.setdefault(
-                name, AssertionError(f"built anew from all events: {rebuilt[table]} instead of {rows[name]}")
+                name, AssertionError(f"rebuilt from all events: {rebuilt[table]} instead of {rows[name]}")
             )
     return failed
 

@@ -20,7 +20,7 @@ from kafka_broker import Broker
 
 from scripts.kafka import Topics
 
-# Database → a topic that is created anew, with more partitions, while the engine is down.
+# Database → a topic that is recreated, with more partitions, while the engine is down.
 RECREATED = {"shop": "shop.public.orders", "billing": "billing.billing.invoices"}
 
 
@@ -78,7 +78,7 @@ def test_tables_hold_the_databases_rows(
         "the engine sends a record before it writes it down, and was stopped four times"
     )
     assert sum(one.records for one in landed) == in_bronze.total() and capture.redelivered(records) > 0
-    assert any("created anew" in note for one in landed for note in one.notes)
+    assert any("recreated" in note for one in landed for note in one.notes)
     assert differences(lakehouse, tables, system) == []
     times["databases and Debezium"] = times["all"] - times["loader and dbt"]
     with capsys.disabled():

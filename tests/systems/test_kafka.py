@@ -294,7 +294,7 @@ def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse
 
     landed = lakehouse.land(system, topics(broker, topic))
     assert landed.records == again and not landed.lost
-    assert any(f"{topic}/0" in note and "created anew" in note for note in landed.notes), landed.notes
+    assert any(f"{topic}/0" in note and "recreated" in note for note in landed.notes), landed.notes
     assert len(bronze(lakehouse, system)) == 5 + landed.records
     broker.produce(of(system, created(40, id=300)))
     landed = lakehouse.land(system, topics(broker, topic))
@@ -314,7 +314,7 @@ def test_topic_that_was_created_anew_and_ends_with_the_same_tombstone_is_read_fr
         landed = lakehouse.land("same_end", topics(broker, topic))
         broker.do("delete", topic)
     assert (landed.records, landed.repeated) == (1, 1)
-    assert "created anew" in landed.notes[0]
+    assert "recreated" in landed.notes[0]
 
 
 def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lakehouse, broker: Broker) -> None:
