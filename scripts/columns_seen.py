@@ -5,16 +5,9 @@ from typing import Any
 
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
 from scripts.dialects import Dialect
-from scripts.schema import TableSeen, fields_of
+from scripts.schema import NOT_IN_SCHEMA_BLOCKS, TableSeen, fields_of
 from scripts.values import columns_of_values
 
-# Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
-NOT_IN_SCHEMA_BLOCKS = {
-    "int64": ("uint64",),
-    "double": ("number",),
-    "string": ("DecimalText", "bytes_"),
-    "TimestampText": ("ZonedTimestamp",),
-}
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
 OF_DDL = ("mysql", "mariadb", "ticdc")  # connectors whose DDL records are read
 DOCS_OF_TYPES = {
@@ -103,6 +96,10 @@ def complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[st
     if table.connector in ("mysql", "mariadb"):
         table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
         table.kinds = {name: {_mysql_decimal(kind) for kind in kinds} for name, kinds in table.kinds.items()}
+        table.schemas = {
+            schema: {name: _mysql_decimal(kind) for name, kind in kinds.items()}
+            for schema, kinds in table.schemas.items()
+        }
     # A key of other names (a router's, say) identifies no row of the table.
     table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
     table.keys = table.message_keys[0] if table.message_keys else table.keys

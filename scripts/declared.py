@@ -62,6 +62,7 @@ def declared_in(content: Any, path: Path, relation: str) -> Declared | None:
         servers=set(meta.get("servers", [])),
         source_tables=set(meta.get("source_tables", [])),
         misread=_misread(meta.get("misread") or {}, path),
+        schemas={schema: {} for schema in meta.get("schemas") or []},
         renamed=meta.get("renamed", {}),
     )
     comments = meta.get("comments") or {}

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from scripts.columns_seen import NOT_IN_SCHEMA_BLOCKS, OF_DDL
+from scripts.columns_seen import OF_DDL
 from scripts.ddl import types_of_ddl, written_otherwise
-from scripts.debezium_types import ARRAY, is_misread
+from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
 from scripts.dialects import are_alike
 from scripts.errors import LakehouseError
@@ -14,6 +14,7 @@ from scripts.observe import Bronze
 from scripts.scaffolded import Scaffolded
 from scripts.schema import TableSeen
 from scripts.tables_seen import ddl_up_to
+from scripts.written_models import is_untouched as models_are_untouched
 
 
 def check_drift(
@@ -138,6 +139,7 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
         changed: what DDL records say so of, where no schema block does.
     """
     table, columns = declared.table, declared_columns(system, declared, models)
+    is_untouched = models_are_untouched(system, declared, models)
     new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
     for name, known in {**columns, **new}.items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
@@ -147,39 +149,39 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
                 name not in seen.kinds
             )  # from a DDL record, in the connector's default mode where nothing tells another
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            is_excused = not is_guessed and says_more(table, name, known, kind)
-            if is_misread(kind, known) and not is_accepted and not is_excused:
-                silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
-                in_sql = "" if name in columns else f" (and name it in models/silver/{system}/{silver}.sql)"
-                way_out = (
-                    "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own,"
-                    " and take these events out of this one"
-                    if name in table.keys
-                    else (
-                        "Have a snapshot of the whole table sent, land it, and declare the newer type in"
-                        f" models/staging/{system}/{staging}.sql and"
-                        f" models/silver/{system}/{silver}.yml{in_sql}. There, name the older one, whose events the"
-                        f" snapshot replaces: misread: {{{name!r}: ['<older type>']}}."
-                        f" If events are written as declared all the same, name {kind!r} there"
-                    )
-                )
+            is_excused = not is_guessed and table.says_more(name, known, kind)
+            wide = known if is_guessed or name in table.keys else widest_type(known, seen.kinds[name])
+            is_held = not is_misread(kind, wide)  # `update_table` declares it where nobody has edited the models
+            if is_misread(kind, known) and not (is_accepted or is_excused or is_held and is_untouched):
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(
                     f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
-                    f" which would be read as other values. Nothing of the system is built. {way_out}"
+                    " which would be read as other values. Nothing of the system is built."
+                    f" {_way_out(system, declared, name, kind, wide if is_held else '', name in columns)}"
                     " (docs/operating.md#when-a-column-changes-its-type)."
                 )
 
 
-def says_more(table: TableSeen, name: str, known: str, kind: str) -> bool:
-    """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody by
-    hand.
-    """
-    while (arrays := [ARRAY.fullmatch(one) for one in (known, kind)]) and arrays[0] and arrays[1]:
-        known, kind = arrays[0][1], arrays[1][1]
-    if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
-        return table.columns.get(name) == "string" or table.connector == "ticdc"
-    return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+def _way_out(system: str, declared: Declared, name: str, kind: str, wide: str, has_column: bool) -> str:
+    """What to do about a column whose new events have another type, which `wide` holds too."""
+    silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
+    in_sql = "" if has_column else f" (and name it in models/silver/{system}/{silver}.sql)"
+    files = f"models/staging/{system}/{staging}.sql and models/silver/{system}/{silver}.yml{in_sql}"
+    if wide:
+        return (
+            f"Its models were edited by hand: declare it {wide!r} in {files}, and each event is read as its own schema"
+            " block says"
+        )
+    if name in declared.table.keys:
+        return (
+            "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own, and take"
+            " these events out of this one"
+        )
+    return (
+        f"Have a snapshot of the whole table sent, land it, and declare the newer type in {files}. There, name the"
+        f" older one, whose events the snapshot replaces: misread: {{{name!r}: ['<older type>']}}. If events are"
+        f" written as declared all the same, name {kind!r} there"
+    )
 
 
 def told_of_type(table: str, name: str, known: str, kind: str) -> str:

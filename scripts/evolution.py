@@ -4,8 +4,9 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
+from scripts.debezium_types import SEVERAL, widest_type
 from scripts.declared import Declared, argument, declared_columns
-from scripts.drift import says_more, told_of_type
+from scripts.drift import told_of_type
 from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
 from scripts.literals import quoted, quoted_list
@@ -24,7 +25,8 @@ def update_table(
     # Whoever wants the fields alone takes the document out of the columns.
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = keys_other_than(seen.message_keys, table.message_keys)
-    _tell_other_types(system, declared, seen, models, done)
+    retyped = _widened(table, seen) if is_untouched(system, declared, models) else {}
+    _tell_other_types(system, declared, seen, models, done, retyped)
     keys = wanted or table.keys
     topics = table.topics | seen.topics
     if other_keys and not keys:
@@ -38,14 +40,16 @@ def update_table(
     if (
         seen.servers != table.servers
         or not seen.source_tables <= table.source_tables
+        or not seen.schemas.keys() <= table.schemas.keys()
         or is_accepted
         or comments != table.comments
     ):
         table.comments = comments
         table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
+        table.schemas |= seen.schemas
         table.message_keys = accepted if is_accepted else table.message_keys
         write_properties(system, declared, models)
-    if not added and keys == table.keys and topics == table.topics:
+    if not added and not retyped and keys == table.keys and topics == table.topics:
         return
     if not is_untouched(system, before, models):
         done.notes.append(
@@ -60,14 +64,38 @@ def update_table(
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is rebuilt")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
-    table.columns = {**table.columns, **added}
+    for name, kind in retyped.items():
+        done.notes.append(
+            f"{table.name}: column {name} was {table.columns[name]}; new events have another type: it is {kind},"
+            " each event is read as its schema block says, and the table is rebuilt"
+        )
+    table.columns = {**table.columns, **retyped, **added}
     table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
     done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     write_models(system, declared, models, done)
 
 
-def _tell_other_types(system: str, declared: Declared, seen: TableSeen, models: Path, done: Scaffolded) -> None:
+def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:
+    """Columns whose new events have a type that is not declared, and the type that holds both."""
+    found = {}
+    for name, known in table.columns.items():
+        kinds = {
+            kind
+            for kind in seen.kinds.get(name, ())
+            if not table.says_more(name, known, kind) and kind not in table.misread.get(name, [])
+        }
+        wide = widest_type(known, kinds)
+        if seen.types_from == "values" and (known, seen.columns.get(name)) == ("int64", "number"):
+            wide = "number"  # whole numbers first, fractions later
+        if wide != known and (SEVERAL not in wide or name not in table.keys):
+            found[name] = wide
+    return found
+
+
+def _tell_other_types(
+    system: str, declared: Declared, seen: TableSeen, models: Path, done: Scaffolded, retyped: dict[str, str]
+) -> None:
     """Note columns whose new events, or values, are of another type than declared."""
     table = declared.table
     changed = {}
@@ -77,12 +105,17 @@ def _tell_other_types(system: str, declared: Declared, seen: TableSeen, models: 
             name: kind
             for name, kind in seen.columns.items()
             if columns.get(name, kind) != kind
-            and not says_more(table, name, columns[name], kind)
+            and name not in retyped
+            and not table.says_more(name, columns[name], kind)
             and kind not in table.misread.get(name, [])
         }
     done.notes += [told_of_type(table.name, name, columns[name], kind) for name, kind in changed.items()]
     for name, kinds in seen.unlike.items():
-        if table.columns.get(name, "").partition("(")[0] in kinds and is_untouched(system, declared, models):
+        if (
+            name not in retyped
+            and table.columns.get(name, "").partition("(")[0] in kinds
+            and is_untouched(system, declared, models)
+        ):
             done.notes.append(
                 f"{table.name}: column {name} is declared {table.columns[name]}, and new values do not look so. Compare"
                 " the connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next"

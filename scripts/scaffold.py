@@ -11,7 +11,7 @@ from typing import Any
 from scripts.columns_seen import OF_DDL
 from scripts.debezium_types import is_misread
 from scripts.declared import Declared, declared_columns, declared_tables
-from scripts.drift import check_drift, says_more
+from scripts.drift import check_drift
 from scripts.errors import LakehouseError
 from scripts.evolution import follow_text, mend_names, update_table
 from scripts.keys import check_built_by_others, key_named, key_wanted, name_shards
@@ -211,7 +211,7 @@ def _problem(seen: TableSeen, declared: Declared | None) -> str:
         return "no event carries a row"
     for name, kinds in {} if declared else seen.kinds.items():
         known = columns.get(name, "")
-        others = [kind for kind in sorted(kinds) if is_misread(kind, known) and not says_more(seen, name, known, kind)]
+        others = [kind for kind in sorted(kinds) if is_misread(kind, known) and not seen.says_more(name, known, kind)]
         if len(kinds) == 1 or not others:
             continue
         return (

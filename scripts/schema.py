@@ -6,9 +6,12 @@ documentation "Data type mappings" of each connector.
 """
 
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from scripts.debezium_types import ARRAY, reads
 
 MAX_NESTING = 8  # arrays in arrays that get a type; what nests deeper is kept as its JSON text
 SHARD = "shard"  # the type of a column that names the connector which sent the event
@@ -29,6 +32,13 @@ PLAIN_TYPES = {name: name for name in "int16 int32 int64 float double boolean st
 }
 # Names that some writers give to a text, compared in lower case; the same names by another type are in SEMANTIC_TYPES.
 TEXT_TYPES = {"decimal": "string", "timestamp": "TimestampText", "date": "string", "time": "string"}
+# Type in a schema block → how the types begin that look the same there, and that DDL records and values tell.
+NOT_IN_SCHEMA_BLOCKS = {
+    "int64": ("uint64",),
+    "double": ("number",),
+    "string": ("DecimalText", "bytes_"),
+    "TimestampText": ("ZonedTimestamp",),
+}
 # Iceberg's own names of columns.
 RESERVED = set("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number".split())
 
@@ -61,6 +71,8 @@ class TableSeen:
     # Name in the lakehouse → name in the events, of columns that need two.
     renamed: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)  # column → what the source says of it
+    # Checksum of a schema block → the types that it gives to columns. None are told of one that was compared before.
+    schemas: dict[int, dict[str, str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -70,6 +82,26 @@ class TableSeen:
     def shard(self) -> str | None:
         """The column that names the shard, where the table has one."""
         return next((name for name, kind in self.columns.items() if kind == SHARD), None)
+
+    def says_more(self, name: str, known: str, kind: str) -> bool:
+        """Whether a declared type is one that no schema block tells from `kind`: DDL records or values did, or somebody
+        by hand.
+        """
+        while (arrays := [ARRAY.fullmatch(one) for one in (known, kind)]) and arrays[0] and arrays[1]:
+            known, kind = arrays[0][1], arrays[1][1]
+        if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
+            return self.columns.get(name) == "string" or self.connector == "ticdc"
+        return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+
+    def known_schemas(self) -> list[int]:
+        """The schema blocks of which no column is read as another type than it has."""
+
+        def is_read(name: str, kind: str) -> bool:
+            known = self.columns.get(name, kind)
+            is_accepted = kind in self.misread.get(name, []) or self.says_more(name, known, kind)
+            return is_accepted or reads(known, kind)
+
+        return sorted(one for one, kinds in self.schemas.items() if all(is_read(*column) for column in kinds.items()))
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """The names that some columns have in the lakehouse. Everywhere else columns have their names in the events."""
@@ -95,6 +127,11 @@ class TableSeen:
                 notes.append(f"{self.name}: column {name} is kept as {kept}, because {why}")
                 self.renamed[kept] = name
         return notes
+
+
+def schema_checksum(text: str) -> int:
+    """Of what stands before the payload of a value: `_checksum_of_schema` in macros/types/several.sql is the same."""
+    return zlib.crc32("".join(text.rpartition('"payload":')[:2]).encode("utf-8", "surrogatepass"))
 
 
 def column_type(schema: Any, nesting: int = 0) -> str:

@@ -154,6 +154,8 @@ def _meta(declared: Declared) -> dict[str, Any]:
         meta["servers"] = sorted(table.servers)
     if table.source_tables:
         meta["source_tables"] = sorted(table.source_tables)
+    if schemas := table.known_schemas():
+        meta["schemas"] = schemas
     if table.misread:
         meta["misread"] = table.misread
     if declared.routed:

@@ -13,8 +13,8 @@ from scripts.errors import LakehouseError
 from scripts.flattened import is_plain_row
 from scripts.foreign import foreign_format, foreign_text, refuse_foreign_formats
 from scripts.keys import keys_other_than
-from scripts.observe import Bronze
-from scripts.schema import TableSeen
+from scripts.observe import Bronze, Event
+from scripts.schema import TableSeen, schema_checksum
 from scripts.values import key_columns, parsed, parsed_exactly
 
 WITHOUT_ENVELOPE = (
@@ -61,7 +61,7 @@ def observe(
 
 
 def _tables(
-    events: Sequence[tuple[str | None, str, str | None]],
+    events: Sequence[Event],
     connector: str | None,
     system: str,
     modelled: Set[str],
@@ -111,7 +111,8 @@ def _tables(
                 f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own."
             )
         dialects.setdefault(identity, dialect)
-        _take(value, payload, topic, key, dialect, table, rows)
+        columns = _take(value, payload, topic, key, dialect, table, rows)
+        table.schemas |= {schema_checksum(text): columns} if columns else {}
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     _complete_all(tables, dialects, rows, ddl, declared, older_ddl)
@@ -126,8 +127,8 @@ def _take(
     dialect: Dialect,
     table: TableSeen,
     rows: dict[tuple[str, ...], list[dict[str, Any]]],
-) -> None:
-    """Take what an event says of its table."""
+) -> dict[str, str]:
+    """Take what an event says of its table. Returns the columns that its schema block describes."""
     identity = table.identity
     table.topics.add(topic)
     source = payload.get("source")
@@ -153,6 +154,7 @@ def _take(
         columns_of_key = [name for name in columns_of_key if name != ROUTED_FROM]
     if columns_of_key:
         table.message_keys += keys_other_than([columns_of_key], table.message_keys)
+    return columns
 
 
 def _complete_all(
@@ -182,8 +184,11 @@ def _complete_all(
         described, table.columns = table.columns, dialects[identity].columns(table.columns)
         table.comments = {name: table.comments[name] for name in table.columns if name in table.comments}
         # What the dialect knows better than the schema block is not what events write.
-        table.kinds = {
-            name: kinds for name, kinds in table.kinds.items() if table.columns.get(name) == described.get(name)
+        as_described = {name for name in described if table.columns.get(name) == described[name]}
+        table.kinds = {name: kinds for name, kinds in table.kinds.items() if name in as_described}
+        table.schemas = {
+            schema: {name: kind for name, kind in kinds.items() if name in as_described}
+            for schema, kinds in table.schemas.items()
         }
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from adapter import Landed, Landing, Macros, Records, frame
+from adapter import Config, Landed, Landing, Macros, Records, frame
 from conftest import REPOSITORY
 from pyspark.sql import Row
 
 from scripts.declared import Declared, declared_tables
 from scripts.scaffold import scaffold
 from scripts.scaffolded import Scaffolded
+from scripts.spark import read_yaml
 
 NAME = r"(?:`(?:[^`]|``)+`|[\w]+)"
 
@@ -172,10 +173,11 @@ class Workbench:
             text, system = path.read_text(encoding="utf-8"), path.parent.name
             names = [path.stem] if layer != "live" else re.findall(r"alias = '([^']*)'", text)
             if name in names and (layer != "live" or system == schema):
-                return self._rendered(layer, system, text)
+                return self._rendered(layer, path, text)
         raise AssertionError(f"no model gives {schema}.{name}")
 
-    def _rendered(self, layer: str, system: str, text: str) -> str:
+    def _rendered(self, layer: str, path: Path, text: str) -> str:
+        system, config = path.parent.name, Config()
         given: dict[str, Any] = {"source": lambda *names: self._view("bronze", names[-1]), "ref": self._ref}
         if layer == "silver":
             _, arguments = self._macros.called(text, **given)
@@ -188,7 +190,12 @@ class Workbench:
             names = [name for name, _ in self.spark.table(silver).dtypes if not name.startswith("_cdc_")]
             columns = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
             return f"select {columns} from {silver} where not _cdc_is_deleted"
-        return self._macros.text(text, self._macros.module(**given), **given, config=lambda **_: "")
+        if layer == "staging":
+            for yaml in (self.project / "models" / "silver" / system).glob("*.yml"):
+                described = [one for one in read_yaml(yaml).get("models", []) if one["name"] == path.stem]
+                config.update(described[0].get("config", {}) if described else {})
+            given["model"] = SimpleNamespace(name=path.stem, resource_type="model")
+        return self._macros.text(text, self._macros.module(**given, config=config), **given, config=config)
 
     def _ref(self, name: str) -> str:
         return self._view("staging" if name.startswith("stg_") or name.endswith("__events") else "silver", name)

@@ -10,6 +10,7 @@
             'mvcc_timestamp', 'ts_hlc',
         ],
         'fields': ['transaction: struct<id: string>', 'ts_ns: string', 'resolved: string'],
+        'types_in_schema': false,
         'position': _cockroachdb_position(),
         'table': [
             'coalesce(_event.payload.source.database_name, _event.payload.source.db)',

@@ -6,6 +6,7 @@
     {%- set source = '_event.payload.source' -%}
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'namespace', 'table', 'ts_ms'],
+        'types_in_schema': false,
         'snapshot': "if(lower(_event.payload.op) = 'r', 'true', 'false')",
         'is_log': false,
         'position': 'concat('

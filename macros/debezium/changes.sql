@@ -106,7 +106,7 @@ from ({{ judged }}) as judged
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
     from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat',
-        'payload' in columns | map('lower') | list) }}
+        'payload' in columns | map('lower') | list, _written_columns(c, _guarded_columns(c, fields))) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -195,7 +195,7 @@ from ({{ judged }}) as judged
         {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name)
             ~ ('.value' if c.form == 'cells' else '') -%}
         {%- set field = dict(
-            debezium_type(type, image, none if is_named else read_as),
+            debezium_type(type, image, none if is_named else read_as, _written_type(name)),
             name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard,
             is_document=_is_whole_document(type), is_named=is_named,
             image=image, row='_row_' ~ loop.index, read_as=read_as

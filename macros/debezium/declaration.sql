@@ -2,8 +2,7 @@
 
 {% macro _check_declaration(c, topics, table, keys, columns, routed, renamed) -%}
     {%- set problems = [] -%}
-    {%- set meta = (config.get('meta') or {}).get('debezium', {}) if execute
-        and model.resource_type == 'model' else {} -%}
+    {%- set meta = meta_of_model() -%}
     {%- if meta.topics and meta.topics | sort(case_sensitive=true) != topics | sort(case_sensitive=true) -%}
         {%- do problems.append("topics is " ~ topics
             ~ ", and meta.debezium.topics in its YAML, by which new records are found, is " ~ meta.topics
@@ -40,6 +39,10 @@
     {%- if 'shard' in columns.values() and (c.form == 'document' or (columns.values() | list).count('shard') > 1) -%}
         {%- do problems.append('a table of rows has one column of type shard at most, a table of documents none') -%}
     {%- endif -%}
+    {%- for name, type in columns.items() if ' | ' in type and (name in keys or c.form not in ('rows', 'flat')) -%}
+        {%- do problems.append("column '" ~ name ~ "' is declared " ~ type
+            ~ "; several types are for columns of rows outside of the key") -%}
+    {%- endfor -%}
     {%- if c.document_key and keys and keys != [c.document_key[1]] -%}
         {%- do problems.append("keys is " ~ keys ~ "; a document is identified by ['" ~ c.document_key[1] ~ "']") -%}
     {%- endif -%}
@@ -54,6 +57,11 @@
         {{ exceptions.raise_compiler_error('debezium_changes in model ' ~ model.name ~ ': ' ~ problems | join('; ')
             ~ '.') }}
     {%- endif -%}
+{%- endmacro %}
+
+{#- What the YAML of this model says of its table. -#}
+{% macro meta_of_model() -%}
+    {{ return((config.get('meta') or {}).get('debezium', {}) if model.resource_type == 'model' else {}) }}
 {%- endmacro %}
 
 {#- Whether a model that reads a change log has its key: a delete has that one only. -#}

@@ -126,6 +126,9 @@
         when _op = 't' then 'truncate_of_a_shard'
         {%- endif %}
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
+        {%- if _guarded_columns(c, fields) %}
+        when _undeclared is not null then 'undeclared_schema' || ': ' || _undeclared
+        {%- endif %}
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }}
             then 'value_of_wrong_type'
         when _op <> 'd' and {% if c.form == 'document' %}_after{% else %}_row{% endif %} is null then 'no_after_image'

@@ -11,10 +11,13 @@
     - read: an expression over `value` that the caller has to give the name `read_as`, or none: what the others read
       more than once. Without `read_as` (within a lambda) there is none.
 
+    `written` is an expression: which type the schema block of the event names, for a column that had several.
+
     The names are those of the schema block without their package (io.debezium.time.MicroTimestamp → MicroTimestamp),
     with parameters in brackets: Decimal(12,2), Bits(5), array<int32>.
 -#}
-{% macro debezium_type(type, value, read_as=none) -%}
+{% macro debezium_type(type, value, read_as=none, written='null') -%}
+    {%- if ' | ' in type -%} {{ return(type_of_several(type.split(' | '), value, written)) }} {%- endif -%}
     {%- set name = type.split('(')[0] -%}
     {%- set parameters = type.split('(')[1].rstrip(')').split(',') if '(' in type
         and not type.startswith('array<') else [] -%}

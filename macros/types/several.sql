@@ -1,0 +1,152 @@
+{#-
+    A column whose type in the source changed: `A | B`. The schema block of each event says which of the types its value
+    has (`written`, an expression); the column has the narrowest type that holds both. Without a schema block that says
+    one of them there is no value. `scripts/debezium_types.py` says which types can stand together.
+-#}
+{% macro type_of_several(types, value, written) -%}
+    {%- set spark, text = _type_that_holds(types), "variant_get(" ~ value ~ ", '$', 'string')" -%}
+    {%- set sql -%}
+        case
+        {%- for type in types %}
+            {%- set json = debezium_type(type, 'x').json %}
+            {%- set plain = value if json == 'variant' else 'try_cast(' ~ text ~ ' as ' ~ json ~ ')' %}
+            {%- set typed = debezium_type(type, plain)['sql'] %}
+            {%- set is_whole = json in ('smallint', 'int', 'bigint') and spark == 'double' %}
+            when {{ written }} in ({{ _literals(kinds_read_as(type)) }})
+                {{- " and schema_of_variant(" ~ value ~ ") = 'STRING'" if type in _text_types() }}
+                {{- ' and abs(' ~ plain ~ ') <= 9007199254740992' if is_whole }} then cast({{ typed }} as {{ spark }})
+        {%- endfor %}
+        end
+    {%- endset -%}
+    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
+{%- endmacro %}
+
+{#- The narrowest Spark type that holds values of all these types, as the source converts them. -#}
+{% macro _type_that_holds(types) -%}
+    {%- set names, sizes = [], namespace(scale=0, digits=0) -%}
+    {%- for type in types -%} {%- do names.append(type.split('(')[0]) -%} {%- endfor -%}
+    {%- if 'Date' in names or 'Timestamp' in names or 'MicroTimestamp' in names -%} {{ return('timestamp_ntz') }}
+    {%- elif 'float' in names or 'double' in names -%} {{ return('double') }}
+    {%- elif names | select('in', _text_types() + ['Time', 'MicroTime', 'NanoTime']) | list -%} {{ return('string') }}
+    {%- endif -%}
+    {%- for type in types if '(' in type -%}
+        {%- set sizes.scale = [sizes.scale, type[8:-1].split(',')[1] | int] | max(case_sensitive=true) -%}
+    {%- endfor -%}
+    {%- for type in types -%}
+        {%- set numbers = type[8:-1].split(',') if '(' in type else [] -%}
+        {%- set digits = numbers[0] | int - numbers[1] | int if numbers
+            else {'int16': 5, 'int32': 10, 'int64': 19, 'uint64': 20}[type] -%}
+        {%- set sizes.digits = [sizes.digits, digits] | max(case_sensitive=true) -%}
+    {%- endfor -%}
+    {%- set digits = sizes.digits + sizes.scale -%}
+    {{ return('decimal(' ~ digits ~ ', ' ~ sizes.scale ~ ')' if digits <= 38 else 'string') }}
+{%- endmacro %}
+
+{#- The types whose values are a text in JSON, and stay that text. -#}
+{% macro _text_types() -%}
+    {{ return(['string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Interval', 'ZonedTime']) }}
+{%- endmacro %}
+
+{#- The types of a schema block, as `_written_types` has them, whose values are read right as a declared type. -#}
+{% macro kinds_read_as(type) -%}
+    {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64'] -%}
+    {{ return(
+        integers if name in integers + ['Year', 'MicroDuration', 'NanoDuration']
+        else ['string'] if name in _text_types() + ['bytes_url', 'bytes_hex']
+        else ['uint64', 'int64'] if name == 'uint64'
+        else ['float', 'int8', 'int16'] if name == 'float'
+        else ['double', 'int8', 'int16', 'int32'] if name == 'double'
+        else ['double', 'float'] + integers if name == 'number'
+        else ['Decimal ' ~ type[8:-1].split(',')[1], 'double'] + integers if name == 'Decimal'
+        else ['string', 'double'] if name == 'DecimalText'
+        else ['Timestamp', 'string'] if name == 'TimestampText'
+        else ['ZonedTimestamp', 'string'] if name == 'ZonedTimestamp'
+        else [name]
+    ) }}
+{%- endmacro %}
+
+{#-
+    What the schema block of a value says of each column: an array of structs with its `name` and its `type`, that of
+    `debezium_type` without parameters but the scale of a decimal; `string` of all texts that stay as they are. NULL
+    without a schema block. Flink CDC has been seen to write precision and scale of MySQL, which ends at 30, in each
+    other's place.
+-#}
+{% macro _written_types(c) -%}
+    {%- set field = 'field string, type string, name string, parameters map<string, string>' -%}
+    {%- set row = 'fields array<struct<' ~ field ~ '>>' -%}
+    {%- set block = row if c.form == 'flat' else 'fields array<struct<field string, ' ~ row ~ '>>' -%}
+    {%- set parsed = "from_json(value, 'schema struct<" ~ block
+        ~ ">', map('maxStringLen', '2147483647')).schema.fields" -%}
+    {%- set texts = 'ZonedTimestamp|Iso[A-Z][a-z]+' -%}
+    {%- set encoded = 'Date|(Micro|Nano)?Time(stamp)?|VariableScaleDecimal|Point|Geo[a-z]+|[A-Z][a-z]+Vector|Bits|'
+        ~ texts -%}
+    {%- set precision, scale = "f.parameters['connect.decimal.precision']", "f.parameters['scale']" -%}
+    {%- set type -%}
+        case
+            when f.type = 'string' and not coalesce(f.name, '') rlike '[.]({{ texts }})$' then 'string'
+            when f.name like '%.Decimal' then concat('Decimal ', if(try_cast({{ scale }} as int) > 30
+                and try_cast({{ precision }} as int) <= 30, {{ precision }}, {{ scale }}))
+            when f.name rlike '[.]({{ encoded }})$'
+                then substring_index(f.name, '.', -1)
+            when f.type = 'int64' and upper(f.parameters['__debezium.source.column.type']) like '%BIGINT%UNSIGNED%'
+                then 'uint64'
+            else decode(f.type, 'float32', 'float', 'float64', 'double', f.type)
+        end
+    {%- endset -%}
+    {%- set rows = parsed if c.form == 'flat' else 'get(filter(' ~ parsed ~ ', i -> i.field in ('
+        ~ _literals(_image_members(c, 'after')) ~ ')), 0).fields' -%}
+    transform({{ rows }}, f -> named_struct('name', f.field, 'type', {{ type }}))
+{%- endmacro %}
+
+{#- What the schema block of the event says of a column; `_written` is that of `_written_types`. -#}
+{% macro _written_type(name) -%}
+    {{ return('get(_written.type, array_position(_written.name, ' ~ literal(name) ~ ') - 1)') }}
+{%- endmacro %}
+
+{#-
+    The columns of which events may be of another type than is declared, by their type. So is each that stands in the
+    YAML as in the model, without another word: what somebody declares by hand is read as it says.
+-#}
+{% macro _guarded_columns(c, fields) -%}
+    {%- set meta, found = meta_of_model(), {} -%}
+    {%- for field in fields if c.form in ('rows', 'flat') -%}
+        {%- set is_declared = (meta.columns or {}).get(field.kept) == field.type
+            and c.types_in_schema and field.kept not in (meta.misread or {}) -%}
+        {%- if ' | ' in field.type or is_declared and not field.is_shard
+            and field.type.split('<')[0].split('(')[0] not in ('any', 'array', 'Bson', 'frozen') -%}
+            {%- do found.setdefault(field.type, []).append(field.name) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+{#- Of what stands before the payload, by the bytes: `schema_checksum` in scripts/schema.py is the same. -#}
+{% macro _checksum_of_schema() -%}
+    crc32(substring(cast(value as binary), 1, octet_length(value)
+        - octet_length(substring_index(value, '"payload":', -1))))
+{%- endmacro %}
+
+{#-
+    Further columns of records. `_undeclared`: the columns that the schema block of an event gives a type that their
+    model does not read. It is looked at if it is none of those that `make run` has compared (`schemas` in the YAML),
+    and always if a column had several types; then `_written` is what it says.
+-#}
+{% macro _written_columns(c, guarded) -%}
+    {%- set several, schemas = [], meta_of_model().schemas or [] -%}
+    {%- for type, names in guarded.items() if ' | ' in type -%} {%- do several.extend(names) -%} {%- endfor -%}
+    {%- if guarded -%},
+        {{ _written_types(c) ~ ' as _written,' if several }}
+        if(
+            {%- if several %}_written is null, {{ literal(several | join(', ')) }}{% else -%}
+            not startswith(value, '{"schema"')
+            {{- ' or ' ~ _checksum_of_schema() ~ ' in (' ~ schemas | join(', ') ~ ')' if schemas }}, null
+            {%- endif %},
+            nullif(array_join(transform(filter({{ '_written' if several else _written_types(c) }}, w -> case
+            {%- for type, names in guarded.items() %}
+                {%- set kinds = [] %}
+                {%- for one in type.split(' | ') %} {%- do kinds.extend(kinds_read_as(one)) %} {%- endfor %}
+                when w.name in ({{ _literals(names) }}) then w.type not in ({{ _literals(kinds) }})
+            {%- endfor %}
+            end), w -> w.name), ', '), '')) as _undeclared
+    {%- endif -%}
+{%- endmacro %}

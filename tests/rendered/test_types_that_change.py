@@ -1,0 +1,189 @@
+"""Columns whose type changes in the source: events of both eras, in any order, in one file or several.
+
+What the values have to be is what `ALTER TABLE` of PostgreSQL and MariaDB makes of those that are there.
+"""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from conftest import SHARED, Lakehouse
+from event_factory import event
+from test_types import CONNECT, DAY, DEBEZIUM, SECOND, decimal, declare, unscaled
+
+Field = tuple[str, str | None, dict[str, Any] | None]
+INT, BIG, REAL, DOUBLE, TEXT = (
+    (kind, None, None) for kind in ("int32", "int64", "float", "double", "string")
+)  # without a semantic name
+UNSIGNED: Field = ("int64", None, {"__debezium.source.column.type": "BIGINT UNSIGNED"})
+DATE, MILLIS, MICROS = (
+    (kind, f"{DEBEZIUM}time.{name}", None)
+    for kind, name in (("int32", "Date"), ("int64", "Timestamp"), ("int64", "MicroTimestamp"))
+)
+MILLIS_OF_DAY, MICROS_OF_DAY = (
+    (kind, f"{DEBEZIUM}time.{name}", None) for kind, name in (("int32", "Time"), ("int64", "MicroTime"))
+)
+UUID: Field = ("string", f"{DEBEZIUM}data.Uuid", None)
+
+
+def numeric(precision: int, scale: int) -> Field:
+    return "bytes", CONNECT + "Decimal", decimal(precision, scale)
+
+
+# Column: the field and a value of the old era, those of the new one, the Spark type, and what both values are.
+CHANGES: dict[str, tuple[Field, Any, Field, Any, str, str, str]] = {
+    "int_to_varchar": (INT, 42, TEXT, "forty-two", "string", "42", "forty-two"),
+    "int_to_bigint": (INT, -5, BIG, 2**40, "bigint", "-5", str(2**40)),
+    "bigint_to_unsigned": (BIG, 7, UNSIGNED, -1, "decimal(20,0)", "7", str(2**64 - 1)),
+    "int_to_numeric": (INT, 5, numeric(8, 2), unscaled(1250), "decimal(12,2)", "5.00", "12.50"),
+    "int_to_double": (INT, 3, DOUBLE, 0.25, "double", "3.0", "0.25"),
+    "bigint_to_double": (BIG, 2**53, DOUBLE, 0.5, "double", "9.007199254740992E15", "0.5"),
+    "numeric_to_finer": (numeric(8, 2), unscaled(12345), numeric(12, 4), unscaled(12345), "decimal(12,4)", "123.4500", "1.2345"),
+    "numeric_to_more_digits": (numeric(8, 2), unscaled(1), numeric(12, 2), unscaled(10**11), "decimal(12,2)", "0.01", "1000000000.00"),
+    "numeric_to_varchar": (numeric(8, 2), unscaled(-1230), TEXT, "x", "string", "-12.30", "x"),
+    "numeric_to_huge": (numeric(38, 2), unscaled(101), numeric(38, 10), unscaled(10**11), "string", "1.01", "10.0000000000"),
+    "real_to_double": (REAL, 1.1, DOUBLE, 1.1, "double", "1.100000023841858", "1.1"),
+    "timestamp_3_to_6": (MILLIS, SECOND * 1000 + 7, MICROS, SECOND * 10**6 + 7, "timestamp_ntz", "2017-09-15 12:34:56.007", "2017-09-15 12:34:56.000007"),
+    "date_to_timestamp": (DATE, DAY, MICROS, SECOND * 10**6, "timestamp_ntz", "2017-09-15 00:00:00", "2017-09-15 12:34:56"),
+    "time_3_to_6": (MILLIS_OF_DAY, 1500, MICROS_OF_DAY, 1500, "string", "00:00:01.5", "00:00:00.0015"),
+    "varchar_to_text": (TEXT, "a", TEXT, "b", "string", "a", "b"),
+    "varchar_to_uuid": (TEXT, "a", UUID, "b68a35a7-17ad-35b3-af2a-ae46edb4545a", "string", "a", "b68a35a7-17ad-35b3-af2a-ae46edb4545a"),
+}  # fmt: skip
+
+
+def of_schema(lsn: int, fields: dict[str, Field], row: dict[str, Any]) -> dict[str, Any]:
+    """An insert whose value has a schema block."""
+    columns: list[dict[str, Any]] = [{"type": "int32", "field": "id"}]
+    for field, (kind, name, parameters) in fields.items():
+        of_field = {"name": name, "parameters": parameters}
+        columns.append({"type": kind, "field": field, **{one: told for one, told in of_field.items() if told}})
+    block = {"type": "struct", "fields": [{"type": "struct", "fields": columns, "field": "after"}]}
+    record = event("c", lsn, {"id": lsn, **row})
+    return {**record, "value": json.dumps({"schema": block, "payload": json.loads(record["value"])})}
+
+
+def of_era(lsn: int, era: int) -> dict[str, Any]:
+    """An event with all columns of `CHANGES`: of the old era (0) or the new one (1)."""
+    fields = {name: (change[0], change[2])[era] for name, change in CHANGES.items()}
+    return of_schema(lsn, fields, {name: (change[1], change[3])[era] for name, change in CHANGES.items()})
+
+
+@pytest.mark.parametrize("landings", [[(0, 1, 0, 1)], [(0, 0), (1, 0, 1)], [(1,), (0, 1, 0)]], ids=str)
+def test_events_of_both_eras_are_read_as_their_own_schema_block_says(lakehouse: Lakehouse, landings: Any) -> None:
+    lsn = itertools.count(1)
+    for eras in landings:
+        done = lakehouse.run("retyped", [of_era(next(lsn), era) for era in eras])
+    if len(landings) > 1:
+        assert [note for note in done.notes if "column real_to_double was" in note and "the table is rebuilt" in note]
+    types = dict(lakehouse.table("retyped.orders").dtypes)
+    assert {name: types[name] for name in CHANGES} == {name: change[4] for name, change in CHANGES.items()}
+    eras = [era for landing in landings for era in landing]
+    for era, row in zip(eras, lakehouse.printed("retyped.orders", "id"), strict=True):
+        assert {name: row[name] for name in CHANGES} == {name: change[5 + era] for name, change in CHANGES.items()}
+    assert lakehouse.rejected("retyped") == []
+
+
+def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_declared(lakehouse: Any) -> None:
+    """As where dbt alone runs. A schema that only adds columns rejects nothing."""
+    lakehouse.run("undeclared", [of_schema(1, {"price": numeric(8, 2), "n": INT}, {"price": unscaled(1), "n": 1})])
+    further = {"price": numeric(9, 2), "n": BIG, "more": TEXT}
+    lakehouse.land("undeclared", [of_schema(2, further, {"price": unscaled(2), "n": 2, "more": "x"})])
+    lakehouse.land("undeclared", [of_schema(3, {"price": numeric(8, 3), "n": TEXT}, {"price": unscaled(3), "n": "3"})])
+    lakehouse.forget()
+    assert lakehouse.rejected("undeclared") == [("shop.public.orders/0/3", "undeclared_schema: price, n")]
+    assert lakehouse.sql("select id, cast(price as string) from undeclared.orders") == [(1, "0.01"), (2, "0.02")]
+
+    lakehouse.build_landed("undeclared")
+    assert lakehouse.rejected("undeclared") == []
+    found = lakehouse.sql("select id, cast(price as string), n from undeclared.orders order by 1")
+    assert found == [(1, "0.010", "1"), (2, "0.020", "2"), (3, "0.003", "3")]
+
+    # Neither of the types, and none at all: the column had several, and only a schema block tells.
+    lakehouse.land("undeclared", [of_schema(4, {"price": MICROS, "n": INT}, {"price": 4, "n": 4})])
+    lakehouse.land("undeclared", [event("c", 5, {"id": 5, "price": unscaled(5), "n": 5})])
+    lakehouse.forget()
+    assert lakehouse.rejected("undeclared") == [
+        ("shop.public.orders/0/4", "undeclared_schema: price"),
+        ("shop.public.orders/0/5", "undeclared_schema: price, n"),
+    ]
+
+
+def test_schema_blocks_that_were_compared_are_known_by_their_checksum(lakehouse: Any) -> None:
+    from scripts.schema import schema_checksum
+
+    records = [of_schema(lsn, {"price": numeric(8, lsn + 1)}, {"price": unscaled(lsn)}) for lsn in (1, 2)]
+    first, other = (schema_checksum(record["value"]) for record in records)
+    lakehouse.run("compared", records[:1])
+    path = lakehouse.project / "models" / "silver" / "compared" / "compared__orders.yml"
+    assert f"schemas: [{first}]" in path.read_text()
+    lakehouse.land("compared", records[1:])
+    lakehouse.forget()
+    assert lakehouse.rejected("compared") == [("shop.public.orders/0/2", "undeclared_schema: price")]
+    path.write_text(path.read_text().replace(str(first), f"{first}, {other}"))
+    lakehouse.forget()
+    assert lakehouse.rejected("compared") == []
+
+
+def test_what_no_type_holds_is_rejected_or_stops_the_table(lakehouse: Lakehouse) -> None:
+    from scripts.errors import LakehouseError
+
+    lakehouse.run("not_held", [of_schema(1, {"a": numeric(8, 2), "b": TEXT}, {"a": unscaled(1), "b": "x"})])
+    done = lakehouse.run("not_held", [of_schema(2, {"a": DOUBLE, "b": DOUBLE}, {"a": 0.5, "b": 0.5})])
+    assert any("column a is declared Decimal(8,2), new events have double" in note for note in done.notes)
+    assert lakehouse.rejected("not_held") == [("shop.public.orders/0/2", "undeclared_schema: b")]
+    lakehouse.land("not_held", [of_schema(3, {"a": TEXT, "b": MICROS}, {"a": "x", "b": 1})])
+    lakehouse.land("not_held", [of_schema(4, {"a": ("bytes", None, None), "b": TEXT}, {"a": "MDk=", "b": ""})])
+    with pytest.raises(LakehouseError, match=r"column a is declared Decimal\(8,2\), and new events have bytes"):
+        lakehouse.scaffold("not_held")
+
+
+def test_whole_numbers_first_and_fractions_later(lakehouse: Lakehouse) -> None:
+    """Without a schema block."""
+    lakehouse.run("fractions", [event("c", 1, {"id": 1, "n": 5})])
+    lakehouse.run("fractions", [event("c", 2, {"id": 2, "n": 2.5})])
+    assert lakehouse.sql("select id, n from fractions.orders order by 1") == [(1, 5.0), (2, 2.5)]
+    assert lakehouse.rejected("fractions") == []
+
+
+def test_a_column_that_becomes_a_text(lakehouse: Lakehouse) -> None:
+    folder = SHARED / "faults" / "retype_mysql"
+    if not folder.exists():
+        pytest.skip("the faults are not beside this checkout")
+    lines = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    lakehouse.run("retype", [json.loads(line) for line in lines[:2]])
+    lakehouse.run("retype", [json.loads(line) for line in lines[2:]])
+    assert lakehouse.sql("select id, q from retype.items order by 1") == [(1, "one"), (2, "2"), (3, "three")]
+
+
+def test_scripts_and_macros_know_the_same_types() -> None:
+    """Which values are read right as which type, and what holds values of two types."""
+    from adapter import Macros
+
+    from scripts.debezium_types import SEVERAL, held_as, is_misread, wider_type
+
+    kinds = (
+        "int16 int32 int64 uint64 float double string Enum Json Uuid ZonedTime Date Time MicroTime NanoTime Timestamp"
+    )
+    types = [*kinds.split(), "MicroTimestamp", "NanoTimestamp", "Bits(8)", "bytes", "Decimal(8,2)", "Decimal(30,9)"]
+    types += ["boolean", "Point", "TimestampText", "ZonedTimestamp", "Year"]
+    macros = Macros().module()
+    for declared, written in itertools.product(types, types):
+        kind = written.split("(")[0] + (
+            written[8:-1].replace("8,", " ").replace("30,", " ") if "Dec" in written else ""
+        )
+        if kind in macros.kinds_read_as(declared):
+            assert not is_misread(written, declared) or declared == "uint64", (declared, written)
+        wide = wider_type(declared, written)
+        if SEVERAL in wide:
+            spark = held_as(wide.split(SEVERAL)).replace(",", ", ")
+            assert f"as {spark})" in macros.debezium_type(wide, "x")["sql"] and not is_misread(written, wide), wide
+
+
+def test_a_key_has_one_type(lakehouse: Lakehouse) -> None:
+    from adapter import CompilerError
+
+    lakehouse.run("key_of_two", [event("c", 1, {"id": 1})])
+    declare(lakehouse, "key_of_two", {"id": "int64 | string"})
+    with pytest.raises(CompilerError, match="several types are for columns of rows outside of the key"):
+        lakehouse.rows("key_of_two.orders")
