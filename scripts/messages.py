@@ -46,7 +46,8 @@ def end_with(error: Exception) -> int:
     """
     if isinstance(error, LakehouseError):
         say(f"\nError: {error}", sys.stderr)
-    elif reason := exhausted(str(error)):
+        return error.status
+    if reason := exhausted(str(error)):
         say(f"\nError: {reason}", sys.stderr)
     else:
         with log_file().open("a", encoding="utf-8") as log:

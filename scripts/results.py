@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts import runs
 from scripts.built import MODELS, property_of, tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
@@ -50,6 +51,7 @@ def show(spark: SparkSession, before: dict[str, int]) -> None:
         say("")
     for system, number in without_model.items():
         if number:
+            runs.warn(system)
             say(f"{system}: {number:,} changes are of no table that has models; they are in bronze.{system}.")
     if notes:
         say("\n" + "\n".join(notes))
@@ -228,20 +230,19 @@ def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
     return found
 
 
-def report_resets(spark: SparkSession, systems: list[str]) -> int:
-    """Say where the source's log started over. Returns the number of tables that are behind because of it."""
-    tables = 0
-    for system in systems:
-        for table, places in resets(spark, system).items():
-            tables += 1
+def report_resets(spark: SparkSession, systems: list[str]) -> None:
+    """Say where the source's log started over."""
+    found = {system: resets(spark, system) for system in systems}
+    for system, tables in found.items():
+        for table, places in tables.items():
+            runs.warn(system)
             for place, (first, last, count) in places.items():
                 say(
                     f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before"
                     " them: the source's log started over, and the older states are shown."
                 )
-    if tables:
+    if any(found.values()):
         say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
-    return tables
 
 
 def next_steps(system: str) -> None:

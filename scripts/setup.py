@@ -139,7 +139,7 @@ def main() -> int:
         resolve_for_output()
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
-        return 1
+        return error.status
     return 0
 
 

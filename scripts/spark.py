@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined
 from pyspark import accumulators
 from pyspark.sql import SparkSession
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
@@ -54,7 +54,7 @@ def _env_var(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None:
         problem = f"the output {local_target()} needs the environment variable {name}, which is not set"
-        raise LakehouseError(f"{problem} (docs/clusters.md).")
+        raise UsageError(f"{problem} (docs/clusters.md).")
     return value
 
 
@@ -86,7 +86,7 @@ def _output() -> dict[str, Any]:
     target, outputs = _rendered(profile["target"]), profile["outputs"]
     if target not in outputs:
         problem = f"LAKEHOUSE_TARGET={target}: profiles/profiles.yml has no such output"
-        raise LakehouseError(f"{problem}. Use one of: {', '.join(outputs)}.")
+        raise UsageError(f"{problem}. Use one of: {', '.join(outputs)}.")
     return dict(outputs[target])
 
 
@@ -197,9 +197,7 @@ def answers(address: str, seconds: float) -> bool:
         channel = DefaultChannelBuilder(address).toChannel()
     except (PySparkException, ValueError):
         place = address.partition(";")[0]  # what follows may be a token, which the error would show
-        raise LakehouseError(
-            f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it."
-        ) from None
+        raise UsageError(f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it.") from None
     states: queue.SimpleQueue[Any] = queue.SimpleQueue()
     channel.subscribe(states.put, try_to_connect=True)
     try:
@@ -254,7 +252,7 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     """The session in a JVM of this process, with `further` settings beside the profile's."""
     given = settings()
     if "spark.master" not in given:
-        raise LakehouseError(
+        raise UsageError(
             f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server,"
             " for instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
         )
@@ -290,7 +288,7 @@ def _remote_session(address: str) -> SparkSession:
     place = address.partition(";")[0].rstrip("/")  # what follows may be a token
     builder_settings = settings()
     if "spark.master" in builder_settings:
-        raise LakehouseError(
+        raise UsageError(
             f"SPARK_REMOTE={place}, but the output {local_target()} of profiles/profiles.yml has a spark.master: Spark"
             " runs there or here. Unset SPARK_REMOTE or LAKEHOUSE_TARGET."
         )
