@@ -86,7 +86,7 @@ def _run(todo: list[Request], every: int) -> int:
     if every:
         return _go_on(spark, todo[0], every, bool(failed), say)
     if failed:
-        where = f"see above, and all of it in logs/dbt.log and {log_file()}"
+        where = f"see above, and all of it in {dbt_commands.log_file()} and {log_file()}"
         say(f"\n{failed} models failed: {where}. Mend it and run again.")
     if lost:
         raise LakehouseError(_lost(lost))

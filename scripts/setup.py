@@ -137,6 +137,9 @@ def main() -> int:
         require_java()
         resolve(_folder())
         resolve_for_output()
+        if sys.argv[1:] == ["all"]:  # of an image, whose runs cannot write there
+            resolve(_folder() / "kafka", "kafka.lock")
+            resolve(_folder() / "extra", "store.lock")
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
         return error.status

@@ -5,6 +5,7 @@ import fcntl
 import json
 import logging
 import os
+import pwd
 import queue
 import re
 import shutil
@@ -18,9 +19,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import yaml
 from jinja2 import Environment, StrictUndefined
-from pyspark import accumulators
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 from scripts.errors import LakehouseError, UsageError
@@ -37,12 +39,24 @@ def _tell_place() -> None:
     os.environ["PWD"] = str(Path.cwd())
 
 
-_tell_place()  # before dbt has looked at the profile in another thread: with another PWD it would parse all models anew
-
-
 def lakehouse_dir() -> Path:
     """The folder that holds all state (catalog, warehouse, logs): `LAKEHOUSE_DIR`, else `.lakehouse`."""
     return Path(os.environ.get("LAKEHOUSE_DIR", ".lakehouse"))
+
+
+def _tell_folders() -> None:
+    """Have the profile and dbt find and write their files, wherever a command is called and whatever it may write."""
+    if not Path("profiles", "log4j2.properties").exists():
+        os.environ.setdefault("LAKEHOUSE_PROJECT", str(PROJECT))
+    if not Path(".venv", "jars").exists():
+        os.environ.setdefault("LAKEHOUSE_JARS", str(Path(__file__).resolve().parent.parent / ".venv" / "jars"))
+    if not os.access(PROJECT, os.W_OK):
+        for variable, folder in (("DBT_TARGET_PATH", "target"), ("DBT_LOG_PATH", "logs")):
+            os.environ.setdefault(variable, str(lakehouse_dir().absolute() / folder))
+
+
+_tell_place()  # before dbt has looked at the profile in another thread: with another PWD it would parse all models anew
+_tell_folders()
 
 
 def log_file() -> Path:
@@ -96,7 +110,7 @@ def record_class_archive() -> None:
     With it Spark starts in about half the time; without it everything works. It is for the class path of `local` only.
     """
     jars = Path(os.environ.get("LAKEHOUSE_JARS", ".venv/jars"))
-    if local_target() == "local" and jars.is_dir() and not (jars / "classes.jsa").exists():
+    if local_target() == "local" and os.access(jars, os.W_OK) and not (jars / "classes.jsa").exists():
         os.environ.setdefault("LAKEHOUSE_CLASS_ARCHIVE", f"-XX:ArchiveClassesAtExit={jars / 'classes.jsa'}")
 
 
@@ -266,10 +280,26 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
     accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
     with _stderr_to(log_file()):
+        _name_user({**given, **(further or {}), **of_jars})
         spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, ctrl_c if ctrl_c is signal.SIG_IGN else _stop)
     return spark
+
+
+def _name_user(given: Mapping[str, str]) -> None:
+    """A container may run as a number that no user has: Java then knows no name and no home, which Hadoop and Ivy ask
+    for."""
+    with suppress(KeyError):
+        pwd.getpwuid(os.getuid())
+        return
+    home = f'"-Duser.home={lakehouse_dir().absolute()}"'
+    options = "spark.driver.extraJavaOptions"
+    conf = SparkConf().setAll([*given.items(), (options, f"{given.get(options, '')} {home}")])
+    SparkContext._ensure_initialized(conf=conf)
+    jvm: Any = SparkContext._jvm
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
 
 
 def _stop(*_: Any) -> None:
@@ -305,6 +335,11 @@ def _remote_session(address: str) -> SparkSession:
         raise LakehouseError(
             f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}"
         ) from error
+    if (version := spark.version).split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}: the server is Spark {version}, and this client {pyspark.__version__}. Start a"
+            " server of the client's version."
+        )
     spark.client.set_retry_policies([DefaultPolicy(max_retries=5)])  # 17 seconds, not ten minutes
     _stop_work_with_the_client(spark, address)
     return spark
