@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -427,3 +428,63 @@ def test_a_table_named_as_a_file_is_not_that_file(lakehouse: Lakehouse, tmp_path
     (tmp_path / "orders").write_text('{"id": 1}\n')
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         lakehouse.sql(f"select * from json.`{tmp_path / 'orders'}`")
+
+
+def test_a_catalog_without_views_is_named(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts.messages import cause
+
+    catalog = "spark.sql.catalog.viewless"
+    lakehouse.spark.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
+    lakehouse.spark.conf.set(f"{catalog}.type", "hadoop")
+    lakehouse.spark.conf.set(f"{catalog}.warehouse", str(tmp_path))
+    lakehouse.sql("create namespace viewless.shop")
+    with pytest.raises(Exception) as error:
+        lakehouse.sql("create or replace view viewless.shop.orders as select 1 as id")
+    monkeypatch.setenv("LAKEHOUSE_TARGET", "rest")
+    assert cause(str(error.value)).startswith("the catalog has no views, or cannot replace them.")
+
+
+def test_what_another_machine_builds_meanwhile_is_built_again(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two commits Iceberg refuses the later one; a run then looks again at what there is, a bounded number of times.
+
+    The other machine is a commit right before the run's own, of the same increment.
+    """
+    from scripts import build
+
+    def note(lsn: int, text: str) -> dict[str, Any]:
+        return {**event("c", lsn, {"t": text}, {}, "notes"), "key": None}
+
+    lakehouse.run("contended", [created(10, id=1, status="new"), note(11, "a")])
+    lakehouse.land("contended", [updated(20, id=1, status="paid"), note(21, "b")])
+    sql, refused = type(lakehouse.spark).sql, []
+
+    def second(self: Any, query: str, *rest: Any, **named: Any) -> Any:
+        if re.search(r"insert into \S*stg_contended__notes", query):
+            refused.append(query)
+            sql(self, query, *rest, **named)
+        return sql(self, query, *rest, **named)
+
+    monkeypatch.setattr(type(lakehouse.spark), "sql", second)
+    lakehouse.build_landed("contended")
+    monkeypatch.undo()
+    assert len(refused) == 1
+    again = [line for line in lakehouse.said if "another machine was first" in line]
+    assert again == ["  stg_contended__notes: another machine was first; building 3 models again …"]
+    assert lakehouse.rows("contended.orders") == [{"id": 1, "status": "paid"}]
+    assert lakehouse.sql("select t from silver.contended__notes order by t") == [("a",), ("b",)]
+
+    tries = []
+
+    def refuse(arguments: list[str], *_: Any, conflicts: Any = None) -> list[str]:
+        tries.append(arguments)
+        if conflicts is not None:
+            conflicts.append("a")
+        return ["a", "b"]
+
+    monkeypatch.setattr(lakehouse._dbt_commands, "run", refuse)
+    assert build._run(["a", "b", "c"], ["--full-refresh"], print, ["a", "b", "c"]) == ["a", "b"]
+    assert tries == [["run", "--select", *names, "--full-refresh"] for names in ("abc", "ab", "ab", "ab")]
