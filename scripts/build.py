@@ -90,8 +90,8 @@ def _note_unwritten(system: str, copy: Path, done: Scaffolded) -> None:
         done.refused |= {topic for one in behind for topic in one.table.topics}
         named = ", ".join(one.table.name for one in behind)
         done.notes.append(
-            f"models/ is read-only here, and has no models for all that has landed of {named}. It stays in bronze. Run"
-            f" make run SYSTEM={system} on this lakehouse where models/ can be written, and bring them here"
+            f"models/ is read-only, and lacks models for what has landed of {named}. It stays in bronze. Run make run"
+            f" SYSTEM={system} on this lakehouse where models/ can be written, and commit them"
         )
     done.written, done.rebuilt = [], []
 
