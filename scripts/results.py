@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
-from scripts.built import MODELS, property_of, tables_in
+from scripts.built import MODELS, Built, property_of, tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
 
@@ -46,7 +46,9 @@ def show(spark: SparkSession, before: dict[str, int]) -> None:
             say(f"{system}: {unshown} of {len(of_system)} {nothing}.")
     if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
-    without_model = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
+    # What others have landed since the run wrote models is left to the next one.
+    known = {system: [row for row in counts.get((system, None), []) if not row.is_later] for system in tables}
+    without_model = {system: _sum(rows, "change_without_model") for system, rows in known.items()}
     if any(without_model.values()):
         say("")
     for system, number in without_model.items():
@@ -100,17 +102,19 @@ def without_tables(spark: SparkSession, system: str) -> str:
 def counts_of(spark: SparkSession, before: dict[str, int]) -> Counts:
     """How many records of each kind, operation and reason have landed, up to a batch and above it."""
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
+    last = Built().state["batches"]  # that had models written
     queries = [
-        f"select '{system}' as system, {columns}, batch > {batch} as is_new from monitoring.`{system}__event_counts`"
+        f"select '{system}' as system, {columns}, batch > {batch} as is_new, batch > {last.get(system, 0)} as is_later"
+        f" from monitoring.`{system}__event_counts`"
         for system, batch in before.items()
     ]
     found: Counts = {}
     for row in spark.sql(f"""
-        select system, source_table, kind, op, reject_reason, is_new, sum(events) as events,
+        select system, source_table, kind, op, reject_reason, is_new, is_later, sum(events) as events,
             date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest,
             unix_timestamp(max(newest_change_at)) as newest_second
         from ({" union all ".join(queries)}) as counts
-        group by system, source_table, kind, op, reject_reason, is_new
+        group by system, source_table, kind, op, reject_reason, is_new, is_later
         order by system, source_table nulls last
         """).collect():
         found.setdefault((row.system, row.source_table), []).append(row)

@@ -527,9 +527,11 @@ def test_machines_that_share_tables_but_no_lock_build_at_once(tmp_path: Path) ->
         command.start("run", environment={"EVENTS": str(file), "SYSTEM": "machines"})
 
     first = [event("c", 10 + n, {"id": n, "n": 0}, prefix="machines") for n in range(8)]
-    rows, notes, again = dict.fromkeys(range(8), 0), [1], 0
+    rows, notes, again = dict.fromkeys(range(8), 0), [1, 2], 0
     start(commands[0], [*first, note(1)])
-    assert commands[0].end() == 0, commands[0].told
+    start(commands[1], [note(2)])
+    ended = [command.end() for command in commands]
+    assert ended == [0, 0], "\n".join(command.told for command in commands)
     for number in range(5):
         for machine, command in enumerate(commands):
             lsn = 100 * (number + 1) + 50 * machine
