@@ -232,10 +232,14 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
         jars: what a JVM of its own has besides its class path, of which the class-data archive has to know all.
 
     Raises:
-        LakehouseError: Java is missing or of a wrong version, or the server does not answer.
+        LakehouseError: `LAKEHOUSE_DIR` cannot be written, Java is missing or of a wrong version, or the server does not
+            answer.
     """
     global _log_before
-    lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    if not os.access(lakehouse_dir(), os.W_OK):
+        raise UsageError(f"LAKEHOUSE_DIR={lakehouse_dir()} cannot be written by this user. Name another folder.")
     _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
@@ -252,8 +256,6 @@ def ran_out_of_memory() -> bool:
 
 
 def _jvm_has_ended() -> bool:
-    from pyspark import SparkContext
-
     for _ in range(50):  # it may be just about to
         gateway = SparkContext._gateway
         if (gateway.proc.poll() is not None) if gateway else resident_server() is None:
