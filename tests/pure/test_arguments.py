@@ -100,7 +100,7 @@ def test_an_image_gets_the_jars_of_all_outputs(project: Path, monkeypatch: pytes
 
     locks = []
     monkeypatch.setattr(setup, "resolve", lambda _, lock="jars.lock": locks.append(lock))
-    monkeypatch.setattr(setup.sys, "argv", ["setup", "all"])
+    monkeypatch.setattr("sys.argv", ["setup", "all"])
     assert setup.main() == 0
     assert locks == ["jars.lock", "kafka.lock", "store.lock"]
 
