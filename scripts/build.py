@@ -1,7 +1,10 @@
 """What a run builds: models that are new, changed, or have new events, and tables of rejected records after a fix."""
 
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,8 +30,10 @@ from scripts.own_models import OwnModels, own_files
 from scripts.scaffold import scaffold
 from scripts.scaffolded import Scaffolded
 from scripts.spark import locked
+from scripts.written_models import says
 
 Say = Callable[[str], None]
+CONFLICTS = 3  # so often are models built again that another machine has built meanwhile
 
 
 def refresh(spark: SparkSession, todo: list[Request], say: Say) -> int:
@@ -41,19 +46,54 @@ def refresh(spark: SparkSession, todo: list[Request], say: Say) -> int:
 
 
 def _building(say: Say) -> AbstractContextManager[None]:
-    """One run at a time is in here: two merges of one table conflict, and the later one would fail."""
+    """One run of this machine at a time is in here: two merges of one table conflict, and the later one would fail."""
     return locked("build.lock", lambda: say("Another run is building in this lakehouse; waiting for it …"))
 
 
 def _scaffold(spark: SparkSession, request: Request, say: Say) -> Scaffolded:
-    built = Built()
-    known, refused = built.up_to(spark, request.system), set(built.state["refused"].get(request.system, []))
-    bronze = Bronze(spark, request.system)
-    done = scaffold(bronze, request.connector, request.keys, known, servers=request.servers, refused=refused)
-    done.written += write_history(request.system, request.history, MODELS)
+    built, system = Built(), request.system
+    known, refused = built.up_to(spark, system), set(built.state["refused"].get(system, []))
+    is_read_only = not os.access(MODELS, os.W_OK)
+    with _copy(MODELS) if is_read_only else nullcontext(MODELS) as models:
+        done = scaffold(Bronze(spark, system), request.connector, request.keys, known, models, request.servers, refused)
+        done.written += write_history(system, request.history, models)
+        if is_read_only:
+            _note_unwritten(system, models, done)
     for note in done.notes:
-        say(f"{request.system}: {note}")
+        say(f"{system}: {note}")
     return done
+
+
+@contextmanager
+def _copy(models: Path) -> Iterator[Path]:
+    """A copy of models and seeds that can be written, for as long as somebody looks at it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (path for name in (models.name, "seeds") for path in (models.parent / name).rglob("*")):
+            if path.is_file():
+                copy = folder / path.relative_to(models.parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(path.read_bytes())
+        yield Path(folder) / models.name
+
+
+def _note_unwritten(system: str, copy: Path, done: Scaffolded) -> None:
+    """Say of which tables models were written into a copy only. Their topics are looked at again by every run."""
+    models = [
+        path for path in copy.rglob("*.sql") if not says(MODELS / path.relative_to(copy), path.read_text("utf-8"))
+    ]
+    changed = {path.stem for path in models}
+    prefixes = ("", "stg_", "live_", "history_")
+    tables = declared_tables(system, copy).values()
+    behind = [one for one in tables if changed & {f"{prefix}{one.model('silver', system)}" for prefix in prefixes}]
+    if behind:
+        runs.warn(system)
+        done.refused |= {topic for one in behind for topic in one.table.topics}
+        named = ", ".join(one.table.name for one in behind)
+        done.notes.append(
+            f"models/ is read-only, and lacks models for what has landed of {named}. It stays in bronze. Run make run"
+            f" SYSTEM={system} on this lakehouse where models/ can be written, and commit them"
+        )
+    done.written, done.rebuilt = [], []
 
 
 def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded], say: Say) -> int:
@@ -85,9 +125,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     # What is rebuilt reads all that the events model has: what landed has to be in there already.
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
         if chosen:
-            say(f"Building {len(chosen)} models …")
-            selected = ["run", "--select", *_with_live_tables(spark, systems, chosen), *options]
-            failed += dbt_commands.run(selected, say, chosen, manifest)
+            failed += _run(_with_live_tables(spark, systems, chosen), options, say, chosen, manifest)
     if not wanted and not own.chosen:
         say("Nothing new to build.")
     built.state["own"] = own.state_after(failed)
@@ -95,6 +133,23 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
         _remember(spark, built, of_systems, texts, ids)
     built.save()
     return len(failed)
+
+
+def _run(selected: list[str], options: list[str], say: Say, models: Collection[str], manifest: Any = None) -> list[str]:
+    """Build models. Returns the names of those that failed.
+
+    Another machine, which the lock does not keep out, may build the same tables: of two commits Iceberg refuses the
+    later one. What failed is then built again from what the tables hold by now.
+    """
+    say(f"Building {len(models)} models …")
+    for _ in range(CONFLICTS):
+        conflicts: list[str] = []
+        failed = dbt_commands.run(["run", "--select", *selected, *options], say, models, manifest, conflicts=conflicts)
+        if not conflicts:
+            return failed
+        say(f"  {', '.join(conflicts)}: another machine was first; building {len(failed)} models again …")
+        selected = models = failed
+    return dbt_commands.run(["run", "--select", *selected, *options], say, models, manifest)
 
 
 def _texts(system: str, macros: str) -> dict[str, str]:
@@ -197,9 +252,7 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         failed: list[str] = []
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
             if names:
-                say(f"Building {len(names)} models …")
-                selected = ["run", *options, "--select", *_with_live_tables(spark, systems, names)]
-                failed += dbt_commands.run(selected, say, names)
+                failed += _run(_with_live_tables(spark, systems, names), options, say, names)
         if not failed:
             failed += _build_own(Built(), [*others, *rebuilt], say)
     return len(failed)
@@ -213,8 +266,7 @@ def _build_own(built: Built, changed: list[str], say: Say) -> list[str]:
         manifest = dbt_commands.manifest()
         own.choose(manifest, changed, [])
         if own.chosen:
-            say(f"Building {len(own.chosen)} models …")
-            failed = dbt_commands.run(["run", "--select", *sorted(own.chosen)], say, own.chosen, manifest)
+            failed = _run(sorted(own.chosen), [], say, own.chosen, manifest)
         built.state["own"] = own.state_after(failed)
         built.save()
     return failed

@@ -18,6 +18,7 @@ from typing import TextIO
 from scripts.arguments import DEMO, OPTIONS, SOURCES
 from scripts.errors import LakehouseError
 from scripts.own_models import own_files
+from scripts.run import WARNED
 from scripts.run import main as make_run
 from scripts.spark import PROFILES, PROJECT, lakehouse_dir, record_class_archive, session
 
@@ -47,7 +48,7 @@ def run(events: str = "", system: str = "") -> str:
     printed = _Copy(sys.stdout)
     with contextlib.redirect_stdout(printed):
         status = make_run()
-    if status:
+    if status not in (0, WARNED):  # dbt's tests say more of what a run warns of
         sys.exit(f"make run failed with status {status}: see above.")
     return printed.getvalue()
 

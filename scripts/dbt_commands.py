@@ -1,5 +1,7 @@
 """Commands of dbt in this process and session."""
 
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -8,10 +10,15 @@ from typing import Any
 
 from scripts import runs
 from scripts.errors import LakehouseError, ResourceError
-from scripts.messages import exhausted
+from scripts.messages import cause, exhausted
 from scripts.spark import PROFILES, PROJECT
 
 PROGRESS_SECONDS = 5
+# What Iceberg, its catalogs and our own merge say if somebody else has changed or created the table meanwhile.
+CONFLICT = re.compile(
+    r"\bValidationException|CommitFailedException|AlreadyExists|ALREADY_EXISTS"
+    r"|another run has merged a truncate meanwhile"
+)
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]
 OPTIONS += ["--profiles-dir", str(PROFILES), "--project-dir", str(PROJECT)]
@@ -25,8 +32,13 @@ def prepare() -> None:
     with suppress(Exception):  # also if the run has ended with an error meanwhile: this thread would print a traceback
         from dbt.cli.main import dbtRunner
 
-        if not (PROJECT / "target" / "partial_parse.msgpack").exists():
+        if not (PROJECT / os.environ.get("DBT_TARGET_PATH", "target") / "partial_parse.msgpack").exists():
             dbtRunner().invoke(["parse", *OPTIONS])
+
+
+def log_file() -> str:
+    """Where dbt's own messages go."""
+    return f"{os.environ.get('DBT_LOG_PATH', 'logs')}/dbt.log"
 
 
 def manifest() -> Any:
@@ -48,29 +60,38 @@ def _result(result: Any) -> Any:
 
 
 def run(
-    arguments: list[str], say: Callable[[str], None], models: Collection[str] = (), manifest: Any = None
+    arguments: list[str],
+    say: Callable[[str], None],
+    models: Collection[str] = (),
+    manifest: Any = None,
+    conflicts: list[str] | None = None,
 ) -> list[str]:
     """Run dbt in this process and session, and say what failed and why. Returns the names of the models that failed.
 
     Args:
         models: those that it builds; it says now and then how far it is. Without them it does not.
         manifest: what dbt has parsed, as `manifest` gives it; without it dbt parses.
+        conflicts: gets the names of models whose tables somebody else changed meanwhile. If there are any, nothing is
+            said of what failed: the caller tries it again.
     """
     from dbt.cli.main import dbtRunner
 
     runs.building(models)
     callbacks: list[Any] = [_Progress(models, say)] if models else []
-    failed = []
-    for node in _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS])):
-        if str(node.status) in ("error", "fail", "skipped"):
-            failed.append(node.node.name)
-            if reason := exhausted(str(node.message)):
-                raise ResourceError(reason)
+    nodes = _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS]))
+    failed = [node for node in nodes if str(node.status) in ("error", "fail", "skipped")]
+    if conflicts is not None:
+        conflicts += [node.node.name for node in failed if CONFLICT.search(str(node.message))]
+    for node in failed:
+        if reason := exhausted(str(node.message)):
+            raise ResourceError(reason)
+        if not conflicts:
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
-            problem = f"{node.node.name}: {' '.join(message[:4]) if message else node.status}"
+            told = cause(str(node.message)) or " ".join(message[:4]) or node.status
+            problem = f"{node.node.name}: {told}"
             runs.problem(problem)
             say(f"  {problem}")
-    return failed
+    return [node.node.name for node in failed]
 
 
 class _Progress:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 from scripts.flattened import ROW_OPERATIONS, Payload, is_marked_row, is_metadata, is_plain_row, with_prefix
 from scripts.schema import DOCUMENT, columns_of_cells, columns_of_schema, columns_of_struct
 from scripts.values import BsonKind, bson_kind, key_columns, parsed
@@ -290,7 +290,7 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
     if wanted and re.fullmatch(r"flattened\(.+\)", wanted):
         known[wanted] = replace(known["flattened"], connector=wanted)
     if wanted and wanted not in known:
-        raise LakehouseError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
+        raise UsageError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
     found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
     named = _source(payload).get("connector")
     if found is None and named and _has_row_operation(payload):
@@ -306,7 +306,7 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):
         if not found.is_row(payload):  # DDL and messages are not flattened
             return None
-        raise LakehouseError(
+        raise UsageError(
             f"CONNECTOR={wanted}: the events of topic {topic!r} are of connector {found.connector!r}. "
             "Leave CONNECTOR out, or give the system's events a SYSTEM of their own."
         )

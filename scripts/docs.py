@@ -5,6 +5,7 @@ the other models of its table gets it here, and the metadata columns theirs.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def main() -> None:
     done = subprocess.run([dbt, "docs", "generate", "--quiet"], cwd=PROJECT)
     if done.returncode:
         sys.exit(done.returncode)
-    target = PROJECT / "target"
+    target = PROJECT / os.environ.get("DBT_TARGET_PATH", "target")
     manifest, catalog = (json.loads((target / f"{name}.json").read_text("utf-8")) for name in ("manifest", "catalog"))
     describe(manifest, catalog)
     add_pages(manifest, PAGES)
@@ -35,7 +36,7 @@ def main() -> None:
     for name, content in (("MANIFEST", manifest), ("CATALOG", catalog)):
         site = site.replace(f'"{name}.JSON INLINE DATA"', json.dumps(content).replace("</", "<\\/"))
     (target / "static_index.html").write_text(site, "utf-8")
-    print("The documentation is in target/static_index.html")
+    print(f"The documentation is in {target}/static_index.html")
 
 
 def describe(manifest: dict[str, Any], catalog: dict[str, Any]) -> None:

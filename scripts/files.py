@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 
 HIDDEN = (".", "_")  # how the names of half-written files and of markers begin
 
@@ -22,7 +22,8 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
         say: called with a line about files that are left out.
 
     Raises:
-        LakehouseError: nothing is there, or a folder or a link in it cannot be read.
+        UsageError: nothing is there.
+        LakehouseError: a folder or a link in it cannot be read.
     """
     path = Path(events)
     if path.is_dir():
@@ -34,7 +35,7 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
     if not found:
         what = "the folder holds no files" if path.is_dir() else "there is no such file, folder or match"
         what += f" but {len(hidden)} whose names begin with . or _" if hidden else ""
-        raise LakehouseError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
+        raise UsageError(f"EVENTS={events}: {what}. Name a file, a folder or a glob of JSON Lines files.")
     if left_out := set(hidden) - set(found):
         say(f"{events}: {len(left_out)} files or folders skipped, as their names begin with . or _")
     files = sorted({file.resolve() for file in found})

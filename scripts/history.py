@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from scripts.declared import Declared, declared_tables
-from scripts.errors import LakehouseError
+from scripts.errors import UsageError
 from scripts.literals import quoted_list
 from scripts.written_models import put
 from scripts.written_yaml import dump
@@ -36,7 +36,7 @@ def write_history(system: str, names: Collection[str], models: Path) -> list[str
         models: the folder `models` of the project.
 
     Raises:
-        LakehouseError: there is no such table, there are several, or it has no key.
+        UsageError: there is no such table, there are several, or it has no key.
     """
     tables = list(declared_tables(system, models).values())
     written = []
@@ -45,12 +45,12 @@ def write_history(system: str, names: Collection[str], models: Path) -> list[str
         found = found or [one for one in tables if name == one.table.identity[-1]]
         if len(found) != 1:
             known = ", ".join(sorted(one.table.name for one in tables)) or "none"
-            raise LakehouseError(
+            raise UsageError(
                 f"HISTORY={name}: {len(found) or 'no'} tables of system {system} have this name. Tables: {known}."
             )
         declared, table = found[0], found[0].table
         if not table.keys:
-            raise LakehouseError(
+            raise UsageError(
                 f"HISTORY={name}: {table.name} has no key, so its rows have no versions. Name one with KEYS."
             )
         for path, text in _files(system, declared).items():

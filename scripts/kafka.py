@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 
 Offsets = dict[tuple[str, int], tuple[int, int]]  # topic and partition → the first offset, and the one after the last
 
@@ -58,7 +58,7 @@ def read_properties(path: str) -> dict[str, str]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise LakehouseError(f"KAFKA_CONFIG={path}: {reason}. Name a properties file of a Kafka client.") from None
+        raise UsageError(f"KAFKA_CONFIG={path}: {reason}. Name a properties file of a Kafka client.") from None
     properties = {}
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
@@ -69,7 +69,7 @@ def read_properties(path: str) -> dict[str, str]:
             line = line[:-1] + next(lines, (0, ""))[1].strip()
         found = re.fullmatch(r"((?:\\.|[^\\=:\s])+)\s*[=:\s]\s*(.*)", line)
         if not found:
-            raise LakehouseError(f"KAFKA_CONFIG={path}: line {number} is not of the form name=value.")
+            raise UsageError(f"KAFKA_CONFIG={path}: line {number} is not of the form name=value.")
         properties[_unescaped(found[1])] = _unescaped(found[2])
     return properties
 

@@ -5,7 +5,7 @@ import json
 import re
 
 from scripts.declared import Declared
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 from scripts.observe import Bronze
 from scripts.schema import SHARD, TableSeen
 
@@ -16,13 +16,9 @@ def key_wanted(table: TableSeen, declared: Declared | None, keys: dict[str, list
     used |= {name} - {""}
     missing = [column for column in key if column not in columns]
     if missing and columns:
-        raise LakehouseError(
-            f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}."
-        )
+        raise UsageError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
     if key and table.connector == "mongodb" and key != ["_id"]:
-        raise LakehouseError(
-            f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out."
-        )
+        raise UsageError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
     return key
 
 
@@ -66,7 +62,7 @@ def name_shards(
             " own."
         )
     if seen.connector == "mongodb":
-        raise LakehouseError(
+        raise UsageError(
             f"SERVERS: {seen.name} is a collection; give the events of each connector a SYSTEM of their own."
         )
     taken = {name.lower() for name in (*seen.columns, *(known.columns if known else ()))}

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts.bronze import METADATA_PROPERTIES
-from scripts.errors import LakehouseError
+from scripts.errors import UsageError
 from scripts.messages import end_with, say
 from scripts.spark import locked, session
 
@@ -66,7 +66,7 @@ def of_system(tables: list[str], system: str) -> list[str]:
     }
     systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
     if system and system not in systems:
-        raise LakehouseError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
+        raise UsageError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")
     return [table for table, of in found.items() if of == system or not system and of in systems]
 
 
@@ -194,7 +194,7 @@ def main() -> int:
     days = os.environ.get("SNAPSHOT_DAYS") or str(SNAPSHOT_DAYS)
     try:
         if not (days.isascii() and days.isdigit()):
-            raise LakehouseError(f"SNAPSHOT_DAYS={days}: expected a number of days, 0 or more.")
+            raise UsageError(f"SNAPSHOT_DAYS={days}: expected a number of days, 0 or more.")
         maintain(session(), os.environ.get("SYSTEM", ""), int(days), say)
         return 0
     except KeyboardInterrupt:

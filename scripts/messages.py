@@ -20,6 +20,9 @@ CAUSES = {
         "the object store refuses access to LAKEHOUSE_WAREHOUSE. Check AWS_REGION and the keys: AWS_ACCESS_KEY_ID and"
         " AWS_SECRET_ACCESS_KEY, ~/.aws, or the role of the machine"
     ),
+    r"(Creat|Replac)ing a view is not supported|does not support endpoint: \S+ \S*/views|does not support views": (
+        "the catalog has no views, or cannot replace them. Name one that can"
+    ),
     "Unable to load credentials": (
         "no keys for the object store were found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use ~/.aws or a"
         " machine with a role"
@@ -46,24 +49,28 @@ def end_with(error: Exception) -> int:
     """
     if isinstance(error, LakehouseError):
         say(f"\nError: {error}", sys.stderr)
-    elif reason := exhausted(str(error)):
+        return error.status
+    if reason := exhausted(str(error)):
         say(f"\nError: {reason}", sys.stderr)
     else:
         with log_file().open("a", encoding="utf-8") as log:
             log.write("".join(traceback.format_exception(error)))
         lines = str(error).splitlines() or [type(error).__name__]
         is_of_py4j = lines[0].startswith("An error occurred while calling") and lines[1:]
-        problem = _cause(error) or (lines[1].strip(": ") if is_of_py4j else lines[0])
+        # PySpark shows of an exception its first line alone.
+        problem = cause(f"{error}\n{getattr(error, '_stackTrace', '')}") or (
+            lines[1].strip(": ") if is_of_py4j else lines[0]
+        )
         say(f"\nError: {problem}", sys.stderr)
         say(f"The full message is in {log_file()}.", sys.stderr)
     return 1
 
 
-def _cause(error: Exception) -> str:
-    """What is wrong with a cluster or an object store, if that is why a command ends; empty otherwise."""
-    if local_target() == "local":
+def cause(message: str) -> str:
+    """What is wrong with a cluster, a catalog or an object store, if that is why something failed with this message;
+    empty otherwise."""
+    if local_target() == "local" and not os.environ.get("SPARK_REMOTE"):
         return ""
-    message = f"{error}\n{getattr(error, '_stackTrace', '')}"  # PySpark shows of an exception its first line alone
     found = next((told for pattern, told in CAUSES.items() if re.search(pattern, message)), "")
     place = os.environ.get("LAKEHOUSE_WAREHOUSE", "")
     return found and f"{found.replace('LAKEHOUSE_WAREHOUSE', f'LAKEHOUSE_WAREHOUSE={place}')} (docs/clusters.md)."

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from scripts.declared import Declared
-from scripts.errors import LakehouseError
+from scripts.errors import UsageError
 from scripts.scaffolded import Scaffolded
 from scripts.schema import TableSeen
 
@@ -16,11 +16,11 @@ RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakeh
 
 
 def check_system(system: str) -> None:
-    """Raise a `LakehouseError` unless `system` can name a schema and a folder."""
+    """Raise a `UsageError` unless `system` can name a schema and a folder."""
     is_plain = NAME.match(system) and "__" not in system and not system.endswith("_")
     is_like_a_model = system.startswith(("stg_", "live_"))  # of another system
     if not is_plain or is_like_a_model or system in RESERVED_SYSTEMS:
-        raise LakehouseError(
+        raise UsageError(
             f"SYSTEM={system}: expected a name of lower-case letters, digits and single underscores that begins with a "
             "letter, ends with none, does not begin with stg_ or live_, "
             f"and is none of {', '.join(sorted(RESERVED_SYSTEMS))}."

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from scripts import runs
 from scripts.declared import Declared, declared_tables
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import all_tables, of_system
 from scripts.messages import end_with, say
 from scripts.report_page import Commit, Delay, Events, Figures, Reject, Rows, page
@@ -226,7 +226,7 @@ def main() -> int:
     """Write the page of what SYSTEM names, and return the exit status."""
     try:
         if local_target() == "local" and not os.environ.get("SPARK_REMOTE") and not lakehouse_dir().exists():
-            raise LakehouseError(f"LAKEHOUSE_DIR={lakehouse_dir()}: there is no lakehouse yet. Run make run first.")
+            raise UsageError(f"LAKEHOUSE_DIR={lakehouse_dir()}: there is no lakehouse yet. Run make run first.")
         path = report(session(), os.environ.get("SYSTEM", ""))
         say(f"The report is in {path}")
         return 0

@@ -223,7 +223,7 @@ def page(all_figures: Sequence[Figures], runs: Sequence[Mapping[str, Any]], now:
         "records landed": f"{sum(one.records for one in all_figures):,}",
         "records rejected": f"{sum(each.events for one in all_figures for each in one.rejects):,}",
         "data": size(sum(one.bytes for of_system in newest for one in of_system.values())),
-        "last run": ("failed" if runs[-1]["status"] else f"{sum(runs[-1]['seconds'].values()):,.0f} s")
+        "last run": ("failed" if runs[-1]["status"] not in (0, 3) else f"{sum(runs[-1]['seconds'].values()):,.0f} s")
         if runs
         else "-",
     }

@@ -7,7 +7,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.built import MODELS, property_of, tables_in
+from scripts import runs
+from scripts.built import MODELS, Built, property_of, tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
 
@@ -45,11 +46,14 @@ def show(spark: SparkSession, before: dict[str, int]) -> None:
             say(f"{system}: {unshown} of {len(of_system)} {nothing}.")
     if rejects := [line for (system, table), rows in counts.items() for line in _rejects(system, table, rows)]:
         say("\n" + "\n".join(rejects))
-    without_model = {system: _sum(counts.get((system, None), []), "change_without_model") for system in tables}
+    # What others have landed since the run wrote models is left to the next one.
+    known = {system: [row for row in counts.get((system, None), []) if not row.is_later] for system in tables}
+    without_model = {system: _sum(rows, "change_without_model") for system, rows in known.items()}
     if any(without_model.values()):
         say("")
     for system, number in without_model.items():
         if number:
+            runs.warn(system)
             say(f"{system}: {number:,} changes are of no table that has models; they are in bronze.{system}.")
     if notes:
         say("\n" + "\n".join(notes))
@@ -98,17 +102,19 @@ def without_tables(spark: SparkSession, system: str) -> str:
 def counts_of(spark: SparkSession, before: dict[str, int]) -> Counts:
     """How many records of each kind, operation and reason have landed, up to a batch and above it."""
     columns = "source_table, kind, op, reject_reason, events, newest_change_at"
+    last = Built().state["batches"]  # that had models written
     queries = [
-        f"select '{system}' as system, {columns}, batch > {batch} as is_new from monitoring.`{system}__event_counts`"
+        f"select '{system}' as system, {columns}, batch > {batch} as is_new, batch > {last.get(system, 0)} as is_later"
+        f" from monitoring.`{system}__event_counts`"
         for system, batch in before.items()
     ]
     found: Counts = {}
     for row in spark.sql(f"""
-        select system, source_table, kind, op, reject_reason, is_new, sum(events) as events,
+        select system, source_table, kind, op, reject_reason, is_new, is_later, sum(events) as events,
             date_format(max(newest_change_at), 'yyyy-MM-dd HH:mm:ss') as newest,
             unix_timestamp(max(newest_change_at)) as newest_second
         from ({" union all ".join(queries)}) as counts
-        group by system, source_table, kind, op, reject_reason, is_new
+        group by system, source_table, kind, op, reject_reason, is_new, is_later
         order by system, source_table nulls last
         """).collect():
         found.setdefault((row.system, row.source_table), []).append(row)
@@ -228,20 +234,19 @@ def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
     return found
 
 
-def report_resets(spark: SparkSession, systems: list[str]) -> int:
-    """Say where the source's log started over. Returns the number of tables that are behind because of it."""
-    tables = 0
-    for system in systems:
-        for table, places in resets(spark, system).items():
-            tables += 1
+def report_resets(spark: SparkSession, systems: list[str]) -> None:
+    """Say where the source's log started over."""
+    found = {system: resets(spark, system) for system in systems}
+    for system, tables in found.items():
+        for table, places in tables.items():
+            runs.warn(system)
             for place, (first, last, count) in places.items():
                 say(
                     f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before"
                     " them: the source's log started over, and the older states are shown."
                 )
-    if tables:
+    if any(found.values()):
         say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
-    return tables
 
 
 def next_steps(system: str) -> None:

@@ -17,7 +17,7 @@ from scripts import build, dbt_commands, runs
 from scripts.arguments import Request, requests, seconds_between
 from scripts.bronze import Landed
 from scripts.built import Built
-from scripts.errors import LakehouseError, ResourceError
+from scripts.errors import LakehouseError, ResourceError, UsageError
 from scripts.files import event_files
 from scripts.kafka import Topics, add_connector
 from scripts.loader import land_files, land_topics
@@ -26,14 +26,16 @@ from scripts.results import next_steps, report_resets, show, without_tables
 from scripts.setup import kafka_jars
 from scripts.spark import log_file, record_class_archive, schema_prefix, session
 
+WARNED = 3  # the exit status of a run that did all that it could, but not all that there was to do
 STOPPED = "\nStopped. What has landed stays; the next run goes on after it."
 
 
 def main() -> int:
     """Run the pipeline, note what it did (scripts/runs.py), and return the exit status.
 
-    It is 0 if every model was built, no record was deleted before it was read, no log has started over, and what has
-    landed gave a table; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
+    It is 0 if every model was built, no record was deleted before it was read, and what has landed gave a table; 3 if a
+    log has started over besides, or changes are of no table that has models; 2 if the arguments or the environment have
+    to change; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -58,7 +60,7 @@ def _run(todo: list[Request], every: int) -> int:
     systems = [request.system for request in todo]
     runs.of(systems)
     if prefix := schema_prefix():
-        raise LakehouseError(
+        raise UsageError(
             f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
             "Unset it, or use dbt for tables of your own (docs/dbt-project.md)."
         )
@@ -73,28 +75,28 @@ def _run(todo: list[Request], every: int) -> int:
         if request.events:
             lost += _land(spark, request, files.get(request.system, [])).lost
         elif not spark.catalog.tableExists(f"bronze.`{request.system}`"):
-            raise LakehouseError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
+            raise UsageError(f"SYSTEM={request.system}: nothing has landed for it. Name its events: EVENTS=<path>.")
     runs.phase("start")
     dbt.join()
     before = {system: int(Built().state["batches"].get(system, 0)) for system in systems}
     failed = (build.replay if os.environ.get("REPLAY") else build.refresh)(spark, todo, say)
     runs.phase("show")
     show(spark, before)
-    behind = report_resets(spark, systems)
+    report_resets(spark, systems)
     if every:
         return _go_on(spark, todo[0], every, bool(failed), say)
     if failed:
-        where = f"see above, and all of it in logs/dbt.log and {log_file()}"
+        where = f"see above, and all of it in {dbt_commands.log_file()} and {log_file()}"
         say(f"\n{failed} models failed: {where}. Mend it and run again.")
     if lost:
         raise LakehouseError(_lost(lost))
-    if failed or behind:
+    if failed:
         return 1
-    for system in systems:
+    for system in set(systems) - runs.warned():
         if problem := without_tables(spark, system):
             raise LakehouseError(problem)
     next_steps(systems[0])
-    return 0
+    return WARNED if runs.warned() else 0
 
 
 def _session(with_kafka: bool) -> SparkSession:

@@ -36,6 +36,7 @@ class _Run:
         self.records = 0
         self.models: set[str] = set()
         self.problem = ""
+        self.warned: set[str] = set()
         self.phase, self.since = "land" if is_round else "start", time.monotonic()
 
     def enter(self, name: str) -> None:
@@ -74,6 +75,16 @@ def building(models: Collection[str]) -> None:
 def problem(text: str) -> None:
     """Something went wrong; the first such text of a run is kept."""
     _run.problem = _run.problem or text[:LONGEST]
+
+
+def warn(system: str) -> None:
+    """What the run did for a system is not all there was to do: the exit status of a run without errors is 3."""
+    _run.warned.add(system)
+
+
+def warned() -> set[str]:
+    """The systems of which `warn` was called."""
+    return _run.warned
 
 
 def end(status: int) -> None:

@@ -12,7 +12,7 @@ from scripts.columns_seen import OF_DDL
 from scripts.debezium_types import is_misread
 from scripts.declared import Declared, declared_columns, declared_tables
 from scripts.drift import check_drift
-from scripts.errors import LakehouseError
+from scripts.errors import UsageError
 from scripts.evolution import follow_text, mend_names, update_table
 from scripts.keys import check_built_by_others, key_named, key_wanted, name_shards
 from scripts.names import relation_name, safe_name
@@ -51,7 +51,7 @@ def scaffold(
             have been written; the next run builds them.
     """
     if servers not in (None, "one", "shards"):
-        raise LakehouseError(
+        raise UsageError(
             f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors)."
         )
     system = bronze.system

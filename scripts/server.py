@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 from pyspark import SparkContext
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 from scripts.setup import kafka_jars
 from scripts.spark import (
     lakehouse_dir,
@@ -70,7 +70,7 @@ def up() -> str:
         require_java()
         if "spark.master" not in settings():
             problem = f"LAKEHOUSE_TARGET={local_target()} is no output that starts Spark: it has no spark.master"
-            raise LakehouseError(f"{problem}. Unset it, or name one that has.")
+            raise UsageError(f"{problem}. Unset it, or name one that has.")
         port, token = _address_before(file)
         ready, sender = os.pipe()
         process = _start(file.fileno(), sender, port, token)
@@ -193,7 +193,7 @@ def main() -> int:
         return 0
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
-        return 1
+        return error.status
 
 
 if __name__ == "__main__":

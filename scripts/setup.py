@@ -137,9 +137,12 @@ def main() -> int:
         require_java()
         resolve(_folder())
         resolve_for_output()
+        if sys.argv[1:] == ["all"]:  # of an image, whose runs cannot write there
+            resolve(_folder() / "kafka", "kafka.lock")
+            resolve(_folder() / "extra", "store.lock")
     except LakehouseError as error:
         print(f"\nError: {error}", file=sys.stderr)
-        return 1
+        return error.status
     return 0
 
 

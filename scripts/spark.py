@@ -5,6 +5,7 @@ import fcntl
 import json
 import logging
 import os
+import pwd
 import queue
 import re
 import shutil
@@ -18,12 +19,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import yaml
 from jinja2 import Environment, StrictUndefined
-from pyspark import accumulators
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.sql import SparkSession
 
-from scripts.errors import LakehouseError
+from scripts.errors import LakehouseError, UsageError
 
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
@@ -37,12 +39,24 @@ def _tell_place() -> None:
     os.environ["PWD"] = str(Path.cwd())
 
 
-_tell_place()  # before dbt has looked at the profile in another thread: with another PWD it would parse all models anew
-
-
 def lakehouse_dir() -> Path:
     """The folder that holds all state (catalog, warehouse, logs): `LAKEHOUSE_DIR`, else `.lakehouse`."""
     return Path(os.environ.get("LAKEHOUSE_DIR", ".lakehouse"))
+
+
+def _tell_folders() -> None:
+    """Have the profile and dbt find and write their files, wherever a command is called and whatever it may write."""
+    if not Path("profiles", "log4j2.properties").exists():
+        os.environ.setdefault("LAKEHOUSE_PROJECT", str(PROJECT))
+    if not Path(".venv", "jars").exists():
+        os.environ.setdefault("LAKEHOUSE_JARS", str(Path(__file__).resolve().parent.parent / ".venv" / "jars"))
+    if not os.access(PROJECT, os.W_OK):
+        for variable, folder in (("DBT_TARGET_PATH", "target"), ("DBT_LOG_PATH", "logs")):
+            os.environ.setdefault(variable, str(lakehouse_dir().absolute() / folder))
+
+
+_tell_place()  # before dbt has looked at the profile in another thread: with another PWD it would parse all models anew
+_tell_folders()
 
 
 def log_file() -> Path:
@@ -54,7 +68,7 @@ def _env_var(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None:
         problem = f"the output {local_target()} needs the environment variable {name}, which is not set"
-        raise LakehouseError(f"{problem} (docs/clusters.md).")
+        raise UsageError(f"{problem} (docs/clusters.md).")
     return value
 
 
@@ -86,7 +100,7 @@ def _output() -> dict[str, Any]:
     target, outputs = _rendered(profile["target"]), profile["outputs"]
     if target not in outputs:
         problem = f"LAKEHOUSE_TARGET={target}: profiles/profiles.yml has no such output"
-        raise LakehouseError(f"{problem}. Use one of: {', '.join(outputs)}.")
+        raise UsageError(f"{problem}. Use one of: {', '.join(outputs)}.")
     return dict(outputs[target])
 
 
@@ -96,7 +110,7 @@ def record_class_archive() -> None:
     With it Spark starts in about half the time; without it everything works. It is for the class path of `local` only.
     """
     jars = Path(os.environ.get("LAKEHOUSE_JARS", ".venv/jars"))
-    if local_target() == "local" and jars.is_dir() and not (jars / "classes.jsa").exists():
+    if local_target() == "local" and os.access(jars, os.W_OK) and not (jars / "classes.jsa").exists():
         os.environ.setdefault("LAKEHOUSE_CLASS_ARCHIVE", f"-XX:ArchiveClassesAtExit={jars / 'classes.jsa'}")
 
 
@@ -197,9 +211,7 @@ def answers(address: str, seconds: float) -> bool:
         channel = DefaultChannelBuilder(address).toChannel()
     except (PySparkException, ValueError):
         place = address.partition(";")[0]  # what follows may be a token, which the error would show
-        raise LakehouseError(
-            f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it."
-        ) from None
+        raise UsageError(f"SPARK_REMOTE={place}: not of the form sc://host:port, with ;name=value after it.") from None
     states: queue.SimpleQueue[Any] = queue.SimpleQueue()
     channel.subscribe(states.put, try_to_connect=True)
     try:
@@ -220,10 +232,14 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
         jars: what a JVM of its own has besides its class path, of which the class-data archive has to know all.
 
     Raises:
-        LakehouseError: Java is missing or of a wrong version, or the server does not answer.
+        LakehouseError: `LAKEHOUSE_DIR` cannot be written, Java is missing or of a wrong version, or the server does not
+            answer.
     """
     global _log_before
-    lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    if not os.access(lakehouse_dir(), os.W_OK):
+        raise UsageError(f"LAKEHOUSE_DIR={lakehouse_dir()} cannot be written by this user. Name another folder.")
     _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
@@ -240,8 +256,6 @@ def ran_out_of_memory() -> bool:
 
 
 def _jvm_has_ended() -> bool:
-    from pyspark import SparkContext
-
     for _ in range(50):  # it may be just about to
         gateway = SparkContext._gateway
         if (gateway.proc.poll() is not None) if gateway else resident_server() is None:
@@ -254,7 +268,7 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     """The session in a JVM of this process, with `further` settings beside the profile's."""
     given = settings()
     if "spark.master" not in given:
-        raise LakehouseError(
+        raise UsageError(
             f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server,"
             " for instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
         )
@@ -268,10 +282,26 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
     accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
     with _stderr_to(log_file()):
+        _name_user({**given, **(further or {}), **of_jars})
         spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, ctrl_c if ctrl_c is signal.SIG_IGN else _stop)
     return spark
+
+
+def _name_user(given: Mapping[str, str]) -> None:
+    """A container may run as a number that no user has: Java then knows no name and no home, which Hadoop and Ivy ask
+    for."""
+    with suppress(KeyError):
+        pwd.getpwuid(os.getuid())
+        return
+    home = f'"-Duser.home={lakehouse_dir().absolute()}"'
+    options = "spark.driver.extraJavaOptions"
+    conf = SparkConf().setAll([*given.items(), (options, f"{given.get(options, '')} {home}")])
+    SparkContext._ensure_initialized(conf=conf)
+    jvm: Any = SparkContext._jvm
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
 
 
 def _stop(*_: Any) -> None:
@@ -290,7 +320,7 @@ def _remote_session(address: str) -> SparkSession:
     place = address.partition(";")[0].rstrip("/")  # what follows may be a token
     builder_settings = settings()
     if "spark.master" in builder_settings:
-        raise LakehouseError(
+        raise UsageError(
             f"SPARK_REMOTE={place}, but the output {local_target()} of profiles/profiles.yml has a spark.master: Spark"
             " runs there or here. Unset SPARK_REMOTE or LAKEHOUSE_TARGET."
         )
@@ -307,6 +337,11 @@ def _remote_session(address: str) -> SparkSession:
         raise LakehouseError(
             f"SPARK_REMOTE={place}: the server refused the session: {str(error).splitlines()[0]}"
         ) from error
+    if (version := spark.version).split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise LakehouseError(
+            f"SPARK_REMOTE={place}: the server is Spark {version}, and this client {pyspark.__version__}. Start a"
+            " server of the client's version."
+        )
     spark.client.set_retry_policies([DefaultPolicy(max_retries=5)])  # 17 seconds, not ten minutes
     _stop_work_with_the_client(spark, address)
     return spark

@@ -24,7 +24,7 @@ def main() -> int:
         spark = session()
     except LakehouseError as error:
         print(f"Error: {error}", file=sys.stderr)
-        return 1
+        return error.status
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         import readline  # noqa: F401  (line editing and history)

@@ -136,7 +136,7 @@ class Lakehouse:
         self._dbt_commands.run = self._built_by_engine if engine else self._dbt_of_run
 
     def _built_by_engine(
-        self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None
+        self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None, conflicts: Any = None
     ) -> list[str]:
         selected, full_refresh = _selection(arguments, self.project / "models")
         selected = [name for name in selected if not name.endswith("__lag")]  # the stories read it

@@ -128,6 +128,8 @@ def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakeho
 
 
 def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    from scripts import runs
+
     redelivered = [at(3 + number, record) for number, record in enumerate(HISTORY)]
     emptied = [*HISTORY, at(3, truncated(1030))]
     emptying = at(2, truncated(1015))
@@ -155,6 +157,9 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         )
     wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
     assert lakehouse.resets("cases") == wanted
+    runs.begin()
+    lakehouse._run.report_resets(lakehouse.spark, ["cases"])
+    assert runs.warned() == {"cases"}  # the exit status is 3
     assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
     assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []
     rebuild(lakehouse, "cases")

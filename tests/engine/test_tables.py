@@ -46,10 +46,15 @@ def test_small_files_of_one_table_are_read_by_several_tasks(lakehouse: Lakehouse
 
 @pytest.mark.loader
 def test_what_lands_while_a_run_writes_its_models_has_models_with_the_next_one(lakehouse: Lakehouse) -> None:
+    from scripts import runs
+
     lakehouse.land("meanwhile", [created(10, id=1)])
     done = lakehouse.scaffold("meanwhile")
     lakehouse.land("meanwhile", [event("c", 20, {"id": 2, "note": "b"}), event("c", 21, {"id": 3}, table="lines")])
     assert lakehouse._build.build(lakehouse.spark, ["meanwhile"], [done], print) == 0
+    runs.begin()
+    lakehouse._run.show(lakehouse.spark, {"meanwhile": 0})
+    assert runs.warned() == set()  # that lines have no models yet
 
     lakehouse.build_landed("meanwhile")
     assert live(lakehouse, "meanwhile") == [{"id": 1, "note": None}, {"id": 2, "note": "b"}]

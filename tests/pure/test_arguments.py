@@ -95,6 +95,16 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
         setup.resolve(tmp_path)
 
 
+def test_an_image_gets_the_jars_of_all_outputs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import setup
+
+    locks = []
+    monkeypatch.setattr(setup, "resolve", lambda _, lock="jars.lock": locks.append(lock))
+    monkeypatch.setattr("sys.argv", ["setup", "all"])
+    assert setup.main() == 0
+    assert locks == ["jars.lock", "kafka.lock", "store.lock"]
+
+
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,17 @@ def test_output_without_a_spark_of_its_own_asks_for_a_server(monkeypatch: pytest
     monkeypatch.setenv("LAKEHOUSE_TARGET", "thrift")
     with pytest.raises(LakehouseError, match="^the output thrift of profiles/profiles.yml has no spark.master: name"):
         spark.local_session([])
+
+
+def test_a_connect_server_of_another_version_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = SimpleNamespace(version="4.0.1")
+    builder = SimpleNamespace(config=lambda **_: SimpleNamespace(getOrCreate=lambda: server))
+    settings("remote")
+    monkeypatch.setattr(spark, "SparkSession", SimpleNamespace(builder=builder))
+    monkeypatch.setattr(spark, "answers", lambda *_, **__: True)
+    told = "^SPARK_REMOTE=sc://host:15002: the server is Spark 4.0.1, and this client 4.1"
+    with pytest.raises(LakehouseError, match=told):
+        spark._remote_session("sc://host:15002/;token=hidden")
 
 
 def test_dbt_finds_the_profile_from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -577,7 +577,7 @@ def test_what_cannot_be_read_is_one_line_that_names_it(
     for name in ("default.api.timeout.ms", "request.timeout.ms"):  # users wait for half a minute
         monkeypatch.setitem(kafka.DEFAULTS, name, "3000")
 
-    assert lakehouse._run.main() == 1
+    assert lakehouse._run.main() == (1 if given.get("KAFKA") in ("", "nix", "127.0.0.1:1") else 2)
     error = capsys.readouterr().err
     assert problem in error
     assert error.strip().count("\n") == 0, error

@@ -503,6 +503,63 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
         command.stop()
 
 
+@pytest.mark.soak
+def test_machines_that_share_tables_but_no_lock_build_at_once(tmp_path: Path) -> None:
+    """Each has its own folder, lock and models, and lands and builds increments of one table while the other does."""
+    commands = []
+    for name in ("first", "second"):
+        checkout = new_checkout(tmp_path / name)
+        profile = checkout.folder / "profiles" / "profiles.yml"
+        own = re.compile(r"\{\{ '' if env_var\('LAKEHOUSE_DIR'.*?\}\}\{\{.*?\}\}/(catalog|warehouse)")
+        text, replaced = own.subn(rf"{tmp_path}/\1", profile.read_text())
+        assert replaced == 2
+        profile.write_text(text)
+        commands.append(Command(checkout))
+    (tmp_path / "warehouse").mkdir()
+
+    def note(offset: int) -> dict[str, Any]:
+        return {**event("c", offset, {"t": str(offset)}, {}, "notes", prefix="machines"), "key": None}
+
+    def start(command: Command, records: list[dict[str, Any]]) -> None:
+        file = command.checkout.folder / "events.jsonl"
+        with file.open("a") as lines:
+            lines.writelines(json.dumps(one) + "\n" for one in records)
+        command.start("run", environment={"EVENTS": str(file), "SYSTEM": "machines"})
+
+    first = [event("c", 10 + n, {"id": n, "n": 0}, prefix="machines") for n in range(8)]
+    rows, notes, again = dict.fromkeys(range(8), 0), [1, 2], 0
+    start(commands[0], [*first, note(1)])
+    start(commands[1], [note(2)])
+    ended = [command.end() for command in commands]
+    assert ended == [0, 0], "\n".join(command.told for command in commands)
+    for number in range(5):
+        for machine, command in enumerate(commands):
+            lsn = 100 * (number + 1) + 50 * machine
+            records = [
+                event("u", lsn + n, {"id": n, "n": lsn + n}, prefix="machines") for n in range(machine, 8 - machine)
+            ]
+            rows |= {n: max(rows.get(n, 0), lsn + n) for n in range(machine, 8 - machine)}
+            if number == 2 and machine:
+                records.append(event("t", lsn + 20, prefix="machines"))
+                rows = {}
+            notes.append(lsn)
+            start(command, [*records, note(lsn)])
+        ended = [command.end() for command in commands]
+        assert ended == [0, 0], "\n".join(command.told for command in commands)
+        again += sum("another machine was first" in command.told for command in commands)
+    found = commands[0].sql(
+        "select id, n from machines.orders order by id",
+        "select t from silver.machines__notes order by int(t)",
+        "select sum(events) as n from monitoring.machines__event_counts",
+        "select count(*) as n from bronze.machines",
+    )
+    assert found[0] == [{"id": n, "n": rows[n]} for n in sorted(rows)]
+    assert found[1] == [{"t": str(n)} for n in sorted(notes)]
+    assert found[2] == found[3] and again, "no conflict: nothing was tested"
+    for command in commands:
+        command.stop()
+
+
 NO_MEMORY = (
     "Error: Spark ran out of memory (LAKEHOUSE_DRIVER_MEMORY=480m). Run again with more, for instance "
     "LAKEHOUSE_DRIVER_MEMORY=4g make run; a resident Spark gets it with make up. No record is lost."

@@ -246,5 +246,5 @@ def test_nobody_else_gets_in_and_a_server_that_is_gone_is_noticed(checkout: Chec
     assert "No Spark server is up." in checkout.module("server", "down")[1]
 
     status, told = checkout.module("run", SPARK_REMOTE="localhost:15002")
-    assert status == 1 and "not of the form sc://host:port" in told
+    assert status == 2 and "not of the form sc://host:port" in told
     assert checkout.up()["address"] == before["address"]
