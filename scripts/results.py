@@ -217,12 +217,12 @@ def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[t
 
 def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
     """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
-    there = tables_in(spark, "silver")
+    there = {layer: tables_in(spark, layer) for layer in ("staging", "silver")}
     found = {}
     for declared in declared_tables(system, MODELS).values():
-        silver = declared.model("silver", system)
-        if silver in there:
-            stored = property_of(spark, f"silver.`{silver}`", "cdc.resets")
+        layer = "silver" if declared.table.keys else "staging"
+        if (table := declared.model(layer, system)) in there[layer]:
+            stored = property_of(spark, f"{layer}.`{table}`", "cdc.resets")
             if stored.startswith("{") and (resets := json.loads(stored)):
                 found[declared.table.name] = resets
     return found

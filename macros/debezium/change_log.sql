@@ -99,7 +99,6 @@
     {%- set above = 0 if is_new else above -%}
     {%- do _check_bronze(bronze, stored if existing else {}) -%}
     {{ return({
-        'keys': [],
         'columns': declared.columns.keys() | list if declared else [],
         'added': added or [],
         'declaration': declaration,
@@ -114,9 +113,10 @@
         'above': above,
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
-        'truncated_at': '',
-        'is_truncated': false,
         'snapshot': none if is_new else stored['current-snapshot-id'],
+        'is_without_key': declared and not declared['keys'] and source.is_log,
+        'compared': stored.get('cdc.compared', '0') | int,
+        'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'batch': batch,
         'properties': {},
     }) }}
