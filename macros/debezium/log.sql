@@ -16,15 +16,38 @@ where
     and _cdc_position > coalesce((select max(_cdc_position) from {{ changes }} where _cdc_kind = 'truncate'), '')
 {%- endmacro %}
 
+{#-
+    Of a table without a key: truncates below something before them, and changes below the newest truncate. Its change
+    log keeps what was found, in one commit with the append up to which it was looked for.
+-#}
+{% macro _store_resets_of_log(bounds) -%}
+    {%- set append = _last_append(bounds) -%}
+    {%- set truncate = run_query('select max(_cdc_position) from ' ~ this ~ " where _cdc_kind = 'truncate'").rows[0][0]
+        if append > bounds.compared else none -%}
+    {%- if truncate is not none -%}
+        {%- set log -%}
+            (select *, to_json(struct({{ _quoted_list(bounds.columns) }})) as _cdc_row from {{ this }})
+        {%- endset -%}
+        {%- set asked = {'keys': ['_cdc_row'], 'changes': log, 'above': 0, 'up_to': append, 'is_of_topic': true,
+            'has_snapshot': true, 'known_resets': bounds.known_resets} -%}
+        {%- set rows = _in_place(log, "_cdc_kind in ('change', 'truncate')", true) -%}
+        {%- set below = _below_others(_dated(asked, rows, none), [
+            [rows, "new._cdc_kind = 'truncate'"], [rows, 'other._cdc_position = ' ~ literal(truncate)],
+        ], asked['keys']) | join('\nunion all\n') -%}
+        {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '" ~ append
+            ~ "', 'cdc.resets' = " ~ literal(_found_resets(asked, below, bounds.compared)) ~ ')') -%}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- Whether a silver model is such a view: its code, without comments and texts, calls the macro. -#}
-{% macro is_view_of_log(node) -%}
-    {{ return('debezium_log' in code_of(node)) }}
+{% macro _is_view_of_log(node) -%}
+    {{ return('debezium_log' in _code_of(node)) }}
 {%- endmacro %}
 
 {#- The change logs of those models that this one reads and that are such views: name of the view → its log. -#}
 {% macro _logs_of_views() -%}
     {%- set logs = {} -%}
-    {%- for id in model.depends_on.nodes if execute and id in graph.nodes and is_view_of_log(graph.nodes[id]) -%}
+    {%- for id in model.depends_on.nodes if execute and id in graph.nodes and _is_view_of_log(graph.nodes[id]) -%}
         {%- set log = graph.nodes[graph.nodes[id].depends_on.nodes[0]] -%}
         {%- do logs.update({graph.nodes[id].alias: api.Relation.create(schema=log.schema, identifier=log.alias)}) -%}
     {%- endfor -%}

@@ -19,29 +19,6 @@
     {{ return(_found_resets(asked, _changes_below(asked), bounds.above)) }}
 {%- endmacro %}
 
-{#-
-    Of a table without a key: truncates below something before them, and changes below the newest truncate. Its change
-    log keeps what was found, in one commit with the append up to which it was looked for.
--#}
-{% macro _store_resets_of_log(bounds) -%}
-    {%- set append = _last_append(bounds) -%}
-    {%- set truncate = run_query('select max(_cdc_position) from ' ~ this ~ " where _cdc_kind = 'truncate'").rows[0][0]
-        if append > bounds.compared else none -%}
-    {%- if truncate is not none -%}
-        {%- set log -%}
-            (select *, to_json(struct({{ _quoted_list(bounds.columns) }})) as _cdc_row from {{ this }})
-        {%- endset -%}
-        {%- set asked = {'keys': ['_cdc_row'], 'changes': log, 'above': 0, 'up_to': append, 'is_of_topic': true,
-            'has_snapshot': true, 'known_resets': bounds.known_resets} -%}
-        {%- set rows = _in_place(log, "_cdc_kind in ('change', 'truncate')", true) -%}
-        {%- set below = _below_others(_dated(asked, rows, none), [
-            [rows, "new._cdc_kind = 'truncate'"], [rows, 'other._cdc_position = ' ~ literal(truncate)],
-        ], asked['keys']) | join('\nunion all\n') -%}
-        {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '" ~ append
-            ~ "', 'cdc.resets' = " ~ literal(_found_resets(asked, below, bounds.compared)) ~ ')') -%}
-    {%- endif -%}
-{%- endmacro %}
-
 {#- As JSON: those of the changes below others that are new, or were found before, and are no redeliveries. -#}
 {% macro _found_resets(asked, below, above) -%}
     {%- set candidates, resets = ['below._cdc_append > ' ~ above], {} -%}

@@ -18,7 +18,7 @@
         it had.
     #}
     {%- set call = '(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*' -%}
-    {%- if not modules.re.fullmatch(call, code_of(model)) or bounds is none and not is_view_of_log(model) -%}
+    {%- if not modules.re.fullmatch(call, _code_of(model)) or bounds is none and not _is_view_of_log(model) -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: the SQL of model ' ~ model.name
                 ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
@@ -26,7 +26,7 @@
             ~ 'conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
-    {%- if is_view_of_log(model) -%} {{ return(create_or_replace_view()) }} {%- endif -%}
+    {%- if _is_view_of_log(model) -%} {{ return(create_or_replace_view()) }} {%- endif -%}
     {%- set existing = load_relation(this) -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -56,7 +56,7 @@
 {%- endmacro %}
 
 {#- The code of a model: its text without comments, texts and configuration. -#}
-{% macro code_of(node) -%}
+{% macro _code_of(node) -%}
     {%- set re = modules.re -%}
     {%- set comments = '(?s)[{]#.*?#[}]|[{]%.*?%[}]|/[*].*?[*]/|--[^\\n]*' -%}
     {%- set strings = '\'(?:[^\'\\\\]|\\\\.)*\'|"(?:[^"\\\\]|\\\\.)*"' -%}
