@@ -115,7 +115,7 @@
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'snapshot': none if is_new else stored['current-snapshot-id'],
         'is_without_key': declared and not declared['keys'] and source.is_log,
-        'compared': stored.get('cdc.compared', '0') | int,
+        'compared': [stored.get('cdc.compared', '0') | int, merged.append] | min(case_sensitive=true),
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'batch': batch,
         'properties': {},

@@ -25,18 +25,28 @@ where
     {%- set truncate = run_query('select max(_cdc_position) from ' ~ this ~ " where _cdc_kind = 'truncate'").rows[0][0]
         if append > bounds.compared else none -%}
     {%- if truncate is not none -%}
-        {%- set log -%}
-            (select *, to_json(struct({{ _quoted_list(bounds.columns) }})) as _cdc_row from {{ this }})
-        {%- endset -%}
-        {%- set asked = {'keys': ['_cdc_row'], 'changes': log, 'above': 0, 'up_to': append, 'is_of_topic': true,
-            'has_snapshot': true, 'known_resets': bounds.known_resets} -%}
-        {%- set rows = _in_place(log, "_cdc_kind in ('change', 'truncate')", true) -%}
-        {%- set below = _below_others(_dated(asked, rows, none), [
-            [rows, "new._cdc_kind = 'truncate'"], [rows, 'other._cdc_position = ' ~ literal(truncate)],
-        ], asked['keys']) | join('\nunion all\n') -%}
+        {%- set below = run_query('select 1 from ' ~ this ~ ' where _cdc_append > ' ~ bounds.compared
+            ~ " and _cdc_kind in ('change', 'truncate') and _cdc_position <= " ~ literal(truncate)
+            ~ ' limit 1').rows -%}
+        {%- set resets = _resets_of_log(bounds, truncate, append) if below or fromjson(bounds.known_resets)
+            else '{}' -%}
         {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '" ~ append
-            ~ "', 'cdc.resets' = " ~ literal(_found_resets(asked, below, bounds.compared)) ~ ')') -%}
+            ~ "', 'cdc.resets' = " ~ literal(resets) ~ ')') -%}
     {%- endif -%}
+{%- endmacro %}
+
+{#- As `debezium_resets`; without a key a row is known again by all of its columns. -#}
+{% macro _resets_of_log(bounds, truncate, append) -%}
+    {%- set log -%}
+        (select *, to_json(struct({{ _quoted_list(bounds.columns) }})) as _cdc_row from {{ this }})
+    {%- endset -%}
+    {%- set asked = {'keys': ['_cdc_row'], 'changes': log, 'above': 0, 'up_to': append, 'is_of_topic': true,
+        'has_snapshot': true, 'known_resets': bounds.known_resets} -%}
+    {%- set rows = _in_place(log, "_cdc_kind in ('change', 'truncate')", true) -%}
+    {%- set below = _below_others(_dated(asked, rows, none), [
+        [rows, "new._cdc_kind = 'truncate'"], [rows, 'other._cdc_position = ' ~ literal(truncate)],
+    ], asked['keys']) -%}
+    {{ return(_found_resets(asked, below | join('\nunion all\n'), bounds.compared)) }}
 {%- endmacro %}
 
 {#- Whether a silver model is such a view: its code, without comments and texts, calls the macro. -#}
