@@ -24,8 +24,7 @@ from scripts.built import (
 )
 from scripts.declared import declared_tables
 from scripts.history import write_history
-from scripts.keys import digest_of_keys
-from scripts.observe import Bronze
+from scripts.observe import Bronze, digest_of_keys
 from scripts.own_models import OwnModels, own_files
 from scripts.scaffold import scaffold
 from scripts.scaffolded import Scaffolded
@@ -100,7 +99,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
     of_systems = dict(zip(systems, scaffolded, strict=True))
-    macros, silver = digest_of_macros(), tables_in(spark, "silver")
+    macros, silver = digest_of_macros(), tables_in(spark, "silver", "tables", "views")
     ids = {system: bronze_id(spark, system) for system in systems}
     texts: dict[str, str] = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
@@ -165,7 +164,7 @@ def _texts(system: str, macros: str) -> dict[str, str]:
 def _wanted(
     spark: SparkSession, built: Built, system: str, done: Scaffolded, texts: dict[str, str], there: set[str]
 ) -> dict[str, bool]:
-    """The models of a system to build, and whether with --full-refresh; `there` are the silver tables."""
+    """The models of a system to build, and whether with --full-refresh; `there` are the silver ones."""
     # What was built of another bronze table may be in another catalog.
     is_another = bool(built.state["batches"].get(system)) and not done.above
     edited = {name for name, text in texts.items() if is_another or built.state["models"].get(name) != text}
@@ -188,7 +187,7 @@ def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list
     found = []
     for declared in declared_tables(system, MODELS).values():
         silver = declared.model("silver", system)
-        if silver in tables:
+        if declared.table.keys and silver in tables:
             keys = digest_of_keys(declared.table.kept(declared.table.keys))
             if property_of(spark, f"silver.`{silver}`", "cdc.keys") != keys:
                 found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]

@@ -63,11 +63,12 @@ class Built:
         part.replace(self.path)
 
 
-def tables_in(spark: SparkSession, schema: str) -> set[str]:
-    """The tables of a schema, which may not be there; views are none of them."""
+def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
+    """The tables of a schema, which may not be there; views too if `kinds` are `tables` and `views`."""
     if not any(row.namespace == schema for row in spark.sql("show namespaces").collect()):
         return set()
-    return {row.tableName for row in spark.sql(f"show tables in `{schema}`").collect() if not row.isTemporary}
+    rows = [row for kind in kinds or ("tables",) for row in spark.sql(f"show {kind} in `{schema}`").collect()]
+    return {row[1] for row in rows if not row.isTemporary}
 
 
 def counted_up_to(spark: SparkSession, system: str) -> int:

@@ -1,12 +1,10 @@
 """By what a row is identified: keys of messages, those that KEYS names, and shards."""
 
-import hashlib
-import json
 import re
 
 from scripts.declared import Declared
 from scripts.errors import LakehouseError, UsageError
-from scripts.observe import Bronze
+from scripts.observe import Bronze, digest_of_keys
 from scripts.schema import SHARD, TableSeen
 
 
@@ -82,8 +80,3 @@ def check_built_by_others(bronze: Bronze, new: Declared) -> None:
             " than its messages tell, by models that are not here. Put models/ back as it was then, or say by which"
             f" columns a row is identified: KEYS={key_argument(new.table.name, new.table.keys or ['<column>'])}."
         )
-
-
-def digest_of_keys(keys: list[str]) -> str:
-    """What a silver table has as `cdc.keys`."""
-    return hashlib.md5(json.dumps(keys).encode()).hexdigest()

@@ -1,5 +1,7 @@
 """What the scaffold asks of the records that a system has landed: the one place where it reads them with Spark."""
 
+import hashlib
+import json
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from functools import reduce
@@ -137,15 +139,21 @@ class Bronze:
         return [Arrived(*row) for row in rows]
 
     def stored_keys(self, silver: str) -> str | None:
-        """The digest of the key by which a silver table was built; None: there is no such table."""
-        if not self._spark.catalog.tableExists(f"silver.`{silver}`"):
-            return None
-        return str(self._spark.sql(f"show tblproperties silver.`{silver}` ('cdc.keys')").collect()[0].value)
+        """The digest of the key by which a silver table was built; None: there is none. A view has no key."""
+        with suppress(AnalysisException):
+            rows = self._spark.sql(f"show tblproperties silver.`{silver}`").collect()
+            return next((str(row.value) for row in rows if row.key == "cdc.keys"), digest_of_keys([]))
+        return None
 
     def rename_stored(self, silver: str, column: str, name: str) -> None:
         """Rename a column of a silver table, if there is such a table and column."""
         with suppress(AnalysisException):
             self._spark.sql(f"alter table silver.`{silver}` rename column `{column}` to `{name}`")
+
+
+def digest_of_keys(keys: list[str]) -> str:
+    """What a silver table has as `cdc.keys`."""
+    return hashlib.md5(json.dumps(keys).encode()).hexdigest()
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:

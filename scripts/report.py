@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
+from scripts.built import tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import all_tables, of_system
@@ -148,9 +149,7 @@ class Report:
     def views(self) -> set[str]:
         """The views of monitoring."""
         if not hasattr(self, "_views"):
-            schemas = {row.namespace for row in self.spark.sql("show namespaces").collect()}
-            rows = self.spark.sql("show views in monitoring").collect() if "monitoring" in schemas else []
-            self._views = {row.viewName for row in rows}
+            self._views = tables_in(self.spark, "monitoring", "views")
         return self._views
 
     def read_rows(self) -> None:

@@ -223,12 +223,13 @@ def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[t
 
 def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
     """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
-    there = tables_in(spark, "silver")
     found = {}
-    for declared in declared_tables(system, MODELS).values():
-        silver = declared.model("silver", system)
-        if silver in there:
-            stored = property_of(spark, f"silver.`{silver}`", "cdc.resets")
+    tables = [(one, "silver" if one.table.keys else "staging") for one in declared_tables(system, MODELS).values()]
+    there = {layer: tables_in(spark, layer) for layer in {layer for _, layer in tables}}
+    for declared, layer in tables:
+        table = declared.model(layer, system)
+        if table in there[layer]:
+            stored = property_of(spark, f"{layer}.`{table}`", "cdc.resets")
             if stored.startswith("{") and (resets := json.loads(stored)):
                 found[declared.table.name] = resets
     return found

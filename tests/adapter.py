@@ -408,8 +408,9 @@ class Engine:
         )
 
     def _build(self, node: Any, graph: dict[str, Any], selected: list[str], full_refresh: bool) -> None:
-        this, exists = Relation(node.schema, node.alias), self._spark.catalog.tableExists
         self.sql(f"create namespace if not exists {node.schema}")
+        this, load_relation = Relation(node.schema, node.alias), self._load_relation
+        existing = load_relation(this)
         given: dict[str, Any] = {
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
@@ -422,8 +423,9 @@ class Engine:
             "selected_resources": selected,
             "source": lambda *names: Relation("bronze", names[-1]),
             "ref": lambda name: Relation(graph["nodes"][name].schema, graph["nodes"][name].alias),
-            "load_relation": lambda relation: relation if exists(str(relation)) else None,
-            "is_incremental": lambda: not full_refresh and exists(str(this)),
+            "load_relation": load_relation,
+            "is_incremental": lambda: not (full_refresh or existing is None or existing.is_view),
+            "adapter": SimpleNamespace(drop_relation=self._drop),
             "should_full_refresh": lambda: full_refresh,
             "should_revoke": lambda *_: False,
             "apply_grants": lambda *_: "",
@@ -440,11 +442,27 @@ class Engine:
             ),
         }
         sql = self._macros.text(node.raw_code, self._macros.module(**given), **given)
-        module = self._macros.module(**given, sql=sql)
+        given |= {"sql": sql, "create_or_replace_view": lambda: self._create_view(this, existing, sql)}
         if node.config.get("materialized") == "incremental":
-            module.debezium_merge_materialization()
+            self._macros.module(**given).debezium_merge_materialization()
         else:
-            self._query(f"create or replace view {this} as {sql}")
+            self._create_view(this, existing, sql)
+
+    def _load_relation(self, relation: Relation) -> Relation | None:
+        if self._spark.catalog.tableExists(str(relation)):
+            return Relation(relation.schema, relation.identifier)
+        views = [row.viewName for row in self._spark.sql(f"show views in {relation.schema}").collect()]
+        return Relation(relation.schema, relation.identifier, is_view=True) if relation.identifier in views else None
+
+    def _create_view(self, view: Relation, existing: Relation | None, sql: str) -> str:
+        if existing and not existing.is_view:
+            self._drop(existing)
+        self.sql(f"create or replace view {view} as {sql}")
+        return ""
+
+    def _drop(self, existing: Relation) -> str:
+        self.sql(f"drop {'view' if existing.is_view else 'table'} if exists {existing}")
+        return ""
 
     def sql(self, statement: str) -> Any:
         """Every statement of a run goes through here."""

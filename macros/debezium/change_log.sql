@@ -75,7 +75,7 @@
     - declared: of a change log, the arguments of `debezium_changes`.
 
     A change log that was rolled back gets another `base`: its readers have merged what it does not hold, and are
-    rebuilt.
+    rebuilt. `compared` is the append up to which a log without a key was searched for resets (`_store_resets_of_log`).
 -#}
 {% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
@@ -99,7 +99,6 @@
     {%- set above = 0 if is_new else above -%}
     {%- do _check_bronze(bronze, stored if existing else {}) -%}
     {{ return({
-        'keys': [],
         'columns': declared.columns.keys() | list if declared else [],
         'added': added or [],
         'declaration': declaration,
@@ -114,9 +113,10 @@
         'above': above,
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
-        'truncated_at': '',
-        'is_truncated': false,
         'snapshot': none if is_new else stored['current-snapshot-id'],
+        'is_without_key': declared and not declared['keys'] and source.is_log,
+        'compared': [stored.get('cdc.compared', '0') | int, merged.append or 0] | min(case_sensitive=true),
+        'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'batch': batch,
         'properties': {},
     }) }}

@@ -257,7 +257,6 @@ _handovers as (
         'is_moved': found[3] > 0 or not is_new and merged.is_moved and source.tells_moves,
         'known_at': found[2],
         'batch': '_cdc_known_from',
-        'truncated_at': '',
         'properties': {},
     } -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}

@@ -66,12 +66,11 @@
     - counted, newest_batch: how many changes and rejected records were merged (`<number>:<number>`, empty if unknown),
       and up to which batch,
     - known_resets, resets: the resets of the log, as stored and as found now,
-    - snapshot: the one looked at, if rows have no key; batch: the column that holds the batch.
+    - batch: the column that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
     {%- set existing = load_relation(this) if is_incremental() else none -%}
     {%- set stored = _table_properties(existing) if existing else {} -%}
-    {%- set snapshot = stored['current-snapshot-id'] if existing and not keys else none -%}
     {%- set merged = merged_by_silver(existing, stored) if existing else {} -%}
     {%- do _check_same_key(keys, stored) if existing -%}
     {%- set source = _records_of(changes) -%}
@@ -87,7 +86,7 @@
     {%- endif -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- if is_new -%}
-        {%- set snapshot, merged = none, {'up_to': 0, 'second': '', 'batch': 0, 'is_whole': true} -%}
+        {%- set merged = {'up_to': 0, 'second': '', 'batch': 0, 'is_whole': true} -%}
     {%- endif -%}
     {#- A log that is behind was rolled back, and no snapshot says so any more: it is read again from its beginning. #}
     {%- set above = merged.up_to if merged.up_to <= state.append else 0 -%}
@@ -120,8 +119,7 @@
         'newest_batch': merged.batch,
         'replaced': _counted_by_replaced(landed_batches(source.bronze).id) if is_new else {},
         'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
-        'snapshot': snapshot,
-        'batch': '_cdc_batch' if keys else '_cdc_append',
+        'batch': '_cdc_batch',
     } -%}
     {%- do _ask_new_changes(bounds) if bounds.has_new -%}
     {%- do _check_all_is_there(bounds, source.bronze) if is_new -%}
@@ -215,8 +213,7 @@
         'batches': few.replace('{}', '_cdc_batch'),
         'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
         'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
-        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log
-            and bounds.get('keys') else '0',
+        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log else '0',
     } -%}
     {%- set aggregates = [] -%}
     {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}

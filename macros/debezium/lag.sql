@@ -90,15 +90,17 @@ from (
     select cast(null as string) as source_table,
         cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
     where false
+    {%- set logs = _logs_of_views() -%}
     {%- for table, models in tables.items() %}
+    {%- set merged, place = [logs[models[1].identifier], 2] if models[1].identifier in logs else [models[1], 1] %}
     union all
     select
         {{ literal(table) }} as source_table,
         collect_list(named_struct(
             'committed_at', committed_at,
-            'up_to', try_cast(substring_index(summary['{{ batch_property(models[1]) }}'], ' ', 1) as bigint)
+            'up_to', try_cast(split_part(summary['{{ batch_property(merged) }}'], ' ', {{ place }}) as bigint)
         )) as merges
-    from {{ models[1] }}.snapshots
+    from {{ merged }}.snapshots
     {%- endfor %}
 {%- endmacro %}
 

@@ -78,11 +78,6 @@
     {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ relation.identifier) }}
 {%- endmacro %}
 
-{#- The snapshot of a table as it is now. -#}
-{% macro current_snapshot(relation) -%}
-    {{ return(run_query("select snapshot_id from " ~ relation ~ ".refs where name = 'main'").rows[0][0]) }}
-{%- endmacro %}
-
 {% macro _table_properties(relation) -%}
     {%- set properties = {} -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows -%}

@@ -11,17 +11,21 @@
 -#}
 {% macro debezium_resets(bounds) -%}
     {%- if not (bounds.lowest and bounds.is_log) -%} {{ return(bounds.known_resets) }} {%- endif -%}
-    {%- set candidates = ['below._cdc_append > ' ~ bounds.above] -%}
-    {%- for place, found in fromjson(bounds.known_resets).items() -%}
-        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0]
-            ~ ' and ' ~ found[1]) -%}
-    {%- endfor -%}
-    {%- set asked = bounds if candidates | length == 1 else dict(bounds, **{
+    {%- set asked = bounds if not fromjson(bounds.known_resets) else dict(bounds, **{
         'above': 0, 'lowest': '', 'is_truncated': bounds.truncated_at != '', 'is_in_order': false,
         'has_key_in_places': true,
         'has_snapshot': true, 'is_of_topic': true, 'places': [1, 2], 'batches': [1, 2],
     }) -%}
-    {%- set below, resets = _changes_below(asked), {} -%}
+    {{ return(_found_resets(asked, _changes_below(asked), bounds.above)) }}
+{%- endmacro %}
+
+{#- As JSON: those of the changes below others that are new, or were found before, and are no redeliveries. -#}
+{% macro _found_resets(asked, below, above) -%}
+    {%- set candidates, resets = ['below._cdc_append > ' ~ above], {} -%}
+    {%- for place, found in fromjson(asked.known_resets).items() -%}
+        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0]
+            ~ ' and ' ~ found[1]) -%}
+    {%- endfor -%}
     {%- set found = run_query(_without_redeliveries(asked, below, candidates | join(' or '))).rows if below else [] -%}
     {%- for row in found -%}
         {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
@@ -37,24 +41,18 @@
     {%- set keys = bounds.get('keys') -%}
     {%- set new = _in_place(new_changes(bounds), "_cdc_kind in ('change', 'truncate')", bounds.is_of_topic) -%}
     {%- set merged = _in_place(this, 'true', bounds.is_of_topic) -%}
-    {%- set found -%}
-        {{ _quoted_list(keys, 'new.{}, ', '') -}}
-        {{ 'to_json(struct(' ~ _quoted_list(bounds.columns, 'new.{}') ~ ')) as _cdc_row, ' if not keys }}new._cdc_op,
-            new._cdc_log, new._cdc_place, new._cdc_number, new._cdc_append, new._cdc_changed_at
-    {%- endset -%}
+    {%- set found = _columns_below(keys) -%}
     {%- set dated = _dated(bounds, new, merged) -%}
     {%- set others = [] -%}
     {%- set parts = [] -%}
-    {%- set between = _between_places(bounds) if keys else 'places' -%}
+    {%- set between = _between_places(bounds) -%}
     {%- set truncates = "new._cdc_kind = 'truncate'" -%}
-    {%- if keys -%}
-        {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated
-            or not bounds.is_in_order -%}
-        {%- do parts.append(_below_in_several(keys, dated, new, found)) if between -%}
-    {%- endif -%}
+    {%- do parts.append(_below_in_their_place(bounds, new, found, between)) if bounds.is_truncated
+        or not bounds.is_in_order -%}
+    {%- do parts.append(_below_in_several(keys, dated, new, found)) if between -%}
     {%- do others.append([new, truncates]) if bounds.is_truncated and between -%}
     {%- if bounds.above and (bounds.is_of_topic or bounds.lowest < bounds.merged_position) -%}
-        {%- do others.append([merged, _is_same_key(keys)]) if keys -%}
+        {%- do others.append([merged, _is_same_key(keys)]) -%}
         {%- do others.append([merged, truncates]) if bounds.is_truncated -%}
     {%- endif -%}
     {%- if bounds.truncated_by and bounds.lowest < bounds.truncated_at -%}
@@ -68,13 +66,25 @@
         {%- endset -%}
         {%- do others.append([_in_place(truncate, 'true', bounds.is_of_topic), 'true']) -%}
     {%- endif -%}
+    {{ return((parts + _below_others(dated, others, keys)) | join('\nunion all\n')) }}
+{%- endmacro %}
+
+{#- Of each relation of `others` and its condition the query of the changes that are later than a row and below it. -#}
+{% macro _below_others(dated, others, keys) -%}
+    {%- set parts = [] -%}
     {%- for other, pair in others -%}
         {%- do parts.append(
-            'select distinct ' ~ found ~ ' from (' ~ dated ~ ') as new inner join (' ~ other ~ ') as other on ' ~ pair
-                ~ ' and ' ~ _is_later_and_below()
+            'select distinct ' ~ _columns_below(keys) ~ ' from (' ~ dated ~ ') as new inner join (' ~ other
+                ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
         ) -%}
     {%- endfor -%}
-    {{ return(parts | join('\nunion all\n')) }}
+    {{ return(parts) }}
+{%- endmacro %}
+
+{#- What is asked of a change below others. -#}
+{% macro _columns_below(keys) -%}
+    {{ _quoted_list(keys, 'new.{}, ', '') }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number,
+        new._cdc_append, new._cdc_changed_at
 {%- endmacro %}
 
 {#-
@@ -253,19 +263,13 @@ where {{ condition }}
 
 {#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
 {% macro _without_redeliveries(bounds, below, candidates) -%}
-    {%- set keys = bounds.get('keys') -%}
     {%- set is_original = "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ bounds.up_to -%}
-{%- set is_same -%}
-        {{- _quoted_list(keys, 'below.{} <=> original.{} and ', '') -}}
-        {{- 'below._cdc_row = to_json(struct(' ~ _quoted_list(bounds.columns, 'original.{}') ~ ')) and ' if not keys }}
-        below._cdc_op = original._cdc_op
-        {%- endset %}
 select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last,
     count(distinct below._cdc_number) as changes
 from ({{ below }}) as below
 left anti join ({{ _in_place(bounds.changes, is_original, bounds.is_of_topic) }}) as original
     on
-        {{ is_same }}
+        {{ _quoted_list(bounds.get('keys'), 'below.{} <=> original.{} and ', '') }}below._cdc_op = original._cdc_op
         and {{ 'if(' ~ _has_no_log_place('original.')
         ~ ', below._cdc_changed_at = original._cdc_changed_at, below._cdc_log = original._cdc_log)'
         if bounds.is_of_topic else 'below._cdc_log = original._cdc_log' }}

@@ -17,13 +17,8 @@
         What else stands in its text would be computed of new changes only: a row that a condition leaves out keeps what
         it had.
     #}
-    {%- set re = modules.re -%}
-    {%- set comments = '(?s)[{]#.*?#[}]|[{]%.*?%[}]|/[*].*?[*]/|--[^\\n]*' -%}
-    {%- set strings = '\'(?:[^\'\\\\]|\\\\.)*\'|"(?:[^"\\\\]|\\\\.)*"' -%}
-    {%- set text = re.sub(comments ~ '|' ~ strings, '', model.raw_code) -%}
-    {%- set text = re.sub('(?s)[{][{]-?\\s*config\\(.*?\\)\\s*-?[}][}]', '', text) -%}
     {%- set call = '(?s)\\s*[{][{]-?\\s*debezium_[a-z_]+\\([^{}]*([{][^{}]*[}][^{}]*)*\\)\\s*-?[}][}]\\s*' -%}
-    {%- if bounds is none or not re.fullmatch(call, text) -%}
+    {%- if not modules.re.fullmatch(call, _code_of(model)) or bounds is none and not _is_view_of_log(model) -%}
         {{ exceptions.raise_compiler_error(
             'debezium_merge: the SQL of model ' ~ model.name
                 ~ ' has to be one call of debezium_changes, debezium_latest, debezium_log,\n'
@@ -31,6 +26,7 @@
             ~ 'conditions and further columns belong in a model that reads it.'
         ) }}
     {%- endif -%}
+    {%- if _is_view_of_log(model) -%} {{ return(create_or_replace_view()) }} {%- endif -%}
     {%- set existing = load_relation(this) -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -41,13 +37,31 @@
         {%- do _merge_counts(bounds) -%}
     {%- else -%}
         {%- do _follow_declaration(bounds) if bounds.added or not bounds.is_described -%}
-        {%- do _write_history(bounds) if bounds.is_history is defined else _write_changes(bounds) -%}
+        {%- if not bounds.has_new -%}
+            {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
+        {%- elif bounds.is_history is defined -%}
+            {%- do _write_history(bounds) -%}
+        {%- elif bounds.counted is defined -%}
+            {%- do _merge_changes(bounds) -%}
+        {%- else -%}
+            {%- do _append_records(bounds) -%}
+        {%- endif -%}
         {%- do _write_replayed(bounds) if bounds.replay is defined -%}
     {%- endif -%}
+    {%- do _store_resets_of_log(bounds) if bounds.is_without_key -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [this]}) }}
+{%- endmacro %}
+
+{#- The code of a model: its text without comments, texts and configuration. -#}
+{% macro _code_of(node) -%}
+    {%- set re = modules.re -%}
+    {%- set comments = '(?s)[{]#.*?#[}]|[{]%.*?%[}]|/[*].*?[*]/|--[^\\n]*' -%}
+    {%- set strings = '\'(?:[^\'\\\\]|\\\\.)*\'|"(?:[^"\\\\]|\\\\.)*"' -%}
+    {%- set text = re.sub(comments ~ '|' ~ strings, '', node.raw_code) -%}
+    {{ return(re.sub('(?s)[{][{]-?\\s*config\\(.*?\\)\\s*-?[}][}]', '', text)) }}
 {%- endmacro %}
 
 {% macro _create_table(bounds) -%}
@@ -68,13 +82,13 @@
             'cdc.declarations' = {{ literal(tojson(bounds.declarations)) }}
             {%- else %}
             'write.metadata.metrics.column.{{ bounds.batch }}' = 'full',
-            'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             {{ _declaration_properties(bounds) }},
-            'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
-            'cdc.truncated-by' = {{ literal(tojson(bounds.get('truncated_by'))) }},
-            'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
             'cdc.described' = '{{ local_md5(_descriptions(_described_columns(bounds)) | join) }}',
             {%- if bounds.counted is defined %}
+            'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
+            'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
+            'cdc.truncated-by' = {{ literal(tojson(bounds.truncated_by)) }},
+            'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
             'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
             'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
@@ -116,37 +130,35 @@
     {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ _declaration_properties(bounds) ~ ')') -%}
 {%- endmacro %}
 
-{% macro _write_changes(bounds) -%}
-    {%- if not bounds.has_new -%}
-        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
-    {%- else -%}
-        {%- do _follow_descriptions(bounds) if bounds.described is defined -%}
-        {%- do _check_no_other_truncate(bounds) if bounds.get('keys') -%}
-        {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
-            {%- do _store_with_next_commit(none) -%}
-        {%- endif -%}
-        {%- if bounds.resets != bounds.known_resets -%}
-            {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets)
-                ~ ")") -%}
-        {%- endif -%}
-        {%- if bounds.is_truncated -%} {%- do _truncate_silver(bounds) -%} {%- endif -%}
-        {%- if bounds.is_truncated and not bounds.get('keys') -%}
-            {%- do bounds.update({'snapshot': current_snapshot(this)}) -%}
-        {%- endif -%}
-        {%- do _store_with_next_commit(bounds) -%}
-        {%- call statement('main') -%}
-            {%- if bounds.get('keys') %}
-            {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.get('columns'), bounds.patched,
-                bounds.is_moved, bounds.is_narrow) }}
-            {%- else %}
-            insert into {{ this }} with ('isolation-level' = 'serializable',
-                'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
-            replace where {{ bounds.batch }} > {{ bounds.above }}
-            {{ sql }}
-            {%- endif %}
-        {%- endcall -%}
+{#- Append records to a change log or an events model. -#}
+{% macro _append_records(bounds) -%}
+    {%- do _store_with_next_commit(bounds) -%}
+    {%- call statement('main') -%}
+        insert into {{ this }} with ('isolation-level' = 'serializable',
+            'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+        replace where {{ bounds.batch }} > {{ bounds.above }}
+        {{ sql }}
+    {%- endcall -%}
+    {%- do _store_with_next_commit(none) -%}
+{%- endmacro %}
+
+{% macro _merge_changes(bounds) -%}
+    {%- do _follow_descriptions(bounds) -%}
+    {%- do _check_no_other_truncate(bounds) -%}
+    {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
         {%- do _store_with_next_commit(none) -%}
     {%- endif -%}
+    {%- if bounds.resets != bounds.known_resets -%}
+        {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets)
+            ~ ")") -%}
+    {%- endif -%}
+    {%- if bounds.is_truncated -%} {%- do _truncate_silver(bounds) -%} {%- endif -%}
+    {%- do _store_with_next_commit(bounds) -%}
+    {%- call statement('main') -%}
+        {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.columns, bounds.patched,
+            bounds.is_moved, bounds.is_narrow) }}
+    {%- endcall -%}
+    {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
 {#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
@@ -226,10 +238,8 @@
     {%- set moved_later = ' and coalesce(_cdc_moves.`out`._cdc_position, \'\') < '
         ~ position if bounds.is_moved else '' -%}
     {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position ~ moved_later) -%}
-    {%- if bounds.get('keys') -%}
-        {%- do _forget_values_before(position, bounds) -%}
-        {%- if bounds.is_moved -%} {%- do _forget_moves_before(position, bounds) -%} {%- endif -%}
-    {%- endif -%}
+    {%- do _forget_values_before(position, bounds) -%}
+    {%- if bounds.is_moved -%} {%- do _forget_moves_before(position, bounds) -%} {%- endif -%}
 {%- endmacro %}
 
 {#- A column whose write is older than a truncate has no value any more. -#}

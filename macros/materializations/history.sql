@@ -17,25 +17,21 @@ from ({{ versions }}) as versions
     position.
 -#}
 {% macro _write_history(bounds) -%}
-    {%- if not bounds.has_new -%}
-        {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
-    {%- else -%}
-        {%- do _store_with_next_commit(bounds) -%}
-        {%- call statement('main') -%}
-            merge into {{ this }} as stored
-            using ({{ _with_knowledge(sql, bounds) }}) as incoming
-            on
-                not incoming._cdc_is_new
-                and stored._cdc_known_to is null
-                and {{ _quoted_list(bounds.get('keys'), 'stored.{} = incoming.{}', ' and ') }}
-                and stored._cdc_position = incoming._cdc_position
-            when matched then update set _cdc_known_to = {{ bounds.up_to }},
-                _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
-            when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
-                values ({{ _quoted_list(_history_columns(bounds), 'incoming.{}') }})
-        {%- endcall -%}
-        {%- do _store_with_next_commit(none) -%}
-    {%- endif -%}
+    {%- do _store_with_next_commit(bounds) -%}
+    {%- call statement('main') -%}
+        merge into {{ this }} as stored
+        using ({{ _with_knowledge(sql, bounds) }}) as incoming
+        on
+            not incoming._cdc_is_new
+            and stored._cdc_known_to is null
+            and {{ _quoted_list(bounds.get('keys'), 'stored.{} = incoming.{}', ' and ') }}
+            and stored._cdc_position = incoming._cdc_position
+        when matched then update set _cdc_known_to = {{ bounds.up_to }},
+            _cdc_known_to_at = incoming._cdc_known_from_at, _cdc_is_current = false
+        when not matched and incoming._cdc_is_new then insert ({{ _quoted_list(_history_columns(bounds)) }})
+            values ({{ _quoted_list(_history_columns(bounds), 'incoming.{}') }})
+    {%- endcall -%}
+    {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
 {% macro _history_columns(bounds) -%}

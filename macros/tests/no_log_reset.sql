@@ -3,7 +3,8 @@
 -#}
 {% test no_log_reset(model, source_table) %}
     {%- if execute and flags.WHICH in ('test', 'build') -%}
-        {%- set resets = fromjson(_table_properties(model).get('cdc.resets', '{}')) -%}
+        {%- set table = _logs_of_views().get(model.identifier, model) -%}
+        {%- set resets = fromjson(_table_properties(table).get('cdc.resets', '{}')) -%}
         {%- if resets -%}
             {%- set told = [] -%}
             {%- for place, found in resets.items() -%}

@@ -364,8 +364,19 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     told = {"public.orders": {"shop.public.orders/0": [5, 5, 1]}, "public.full": {"shop.public.full/0": [1, 2, 2]}}
     assert lakehouse.resets("unkeyed") == told
     assert len(failing(lakehouse, "unkeyed")) == 2
+    assert lakehouse.sql("select id, note from silver.unkeyed__orders") == [(2, "kept")]
     rebuild(lakehouse, "unkeyed")
     assert lakehouse.resets("unkeyed") == told
+    log = "staging.stg_unkeyed__orders"
+    lakehouse.sql(f"alter table {log} unset tblproperties ('cdc.resets', 'cdc.compared')")  # as if killed before
+    assert lakehouse.dbt("run", "--select", "stg_unkeyed__orders").success
+    assert lakehouse.resets("unkeyed") == told
+    assert lakehouse.dbt("run", "--full-refresh", "--select", "path:models/staging/unkeyed").success
+    assert lakehouse.resets("unkeyed") == told
+
+    lakehouse.sql(f"alter table {log} set tblproperties ('cdc.resets' = '{{}}')")
+    lakehouse.run("unkeyed", [unkeyed(6, created(1030, id=4, note="new"))])
+    assert lakehouse.resets("unkeyed") == {"public.full": told["public.full"]}
 
 
 def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: Lakehouse, epochs: Any) -> None:

@@ -687,7 +687,16 @@ def test_table_without_a_key_is_a_change_log_until_a_key_is_named(lakehouse: Lak
         record["key"] = None
     done = lakehouse.run("keyless", records)
     assert any("change log" in note for note in done.notes)
-    assert lakehouse.sql("select id, note, _cdc_op from silver.keyless__orders") == [(1, "a", "c")] * 2
+    rows = "select id, note, _cdc_op from silver.keyless__orders"
+    assert lakehouse.sql(rows) == [(1, "a", "c")] * 2
+    lakehouse.sql("drop view silver.keyless__orders")  # which a former version made as a table
+    lakehouse.sql("create table silver.keyless__orders using iceberg as select 1 as id")
+    (lakehouse.project / "lakehouse" / "built.json").unlink()
+    lakehouse.run("keyless", [])
+    assert lakehouse.sql(rows) == [(1, "a", "c")] * 2
+    lakehouse.sql("drop view silver.keyless__orders")
+    lakehouse.run("keyless", [])
+    assert lakehouse.sql(rows) == [(1, "a", "c")] * 2
 
     lakehouse.run("keyless_still", records)
     lakehouse.land("keyless_still", [{**event("c", 12, {"id": 2, "code": "x"}), "key": None}])
