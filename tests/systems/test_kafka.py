@@ -103,6 +103,7 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
     assert lakehouse.rows("plain.orders") == [{"id": 1, "status": "paid"}]
 
 
+@pytest.mark.soak
 def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, tmp_path: Path) -> None:
     """Each text lands byte for byte, as a value in Kafka and as a line of a file, and gives its value or a reason."""
     cases = [(b"%s", value) for value in [*VALUES, *NO_VALUES, *NO_UTF8, *EITHER]]
@@ -160,6 +161,7 @@ def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, t
                 assert number not in rows and reason, told
 
 
+@pytest.mark.soak
 def test_what_came_from_files_does_not_land_again_from_its_topic_nor_the_other_way(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +255,7 @@ def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker
         command.stop()
 
 
+@pytest.mark.soak
 def test_files_and_topics_land_in_one_system_at_once(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +283,7 @@ def test_files_and_topics_land_in_one_system_at_once(
     assert batches == set(range(1, len(batches) + 1))
 
 
-@pytest.mark.parametrize("again", [2, 5, 9])
+@pytest.mark.parametrize("again", [2, *(pytest.param(again, marks=pytest.mark.soak) for again in (5, 9))])
 def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse, broker: Broker, again: int) -> None:
     """With fewer, as many, and more records than had been read."""
     system = f"anew{again}"
@@ -303,6 +306,7 @@ def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse
     assert len(lakehouse.rows(f"{system}.orders")) == 5 + again + 1
 
 
+@pytest.mark.soak
 def test_topic_that_was_created_anew_and_ends_with_the_same_tombstone_is_read_from_its_start(
     lakehouse: Lakehouse, broker: Broker
 ) -> None:
@@ -369,6 +373,7 @@ def test_records_deleted_before_they_were_read_are_told(lakehouse: Lakehouse, br
     assert lakehouse.land("late", topics(broker, "late.*")) == Landed()  # told once
 
 
+@pytest.mark.soak
 def test_a_first_landing_that_stops_takes_nothing_for_lost_that_was_gone_before(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,6 +422,7 @@ def test_a_first_landing_that_dies_after_its_commit_takes_nothing_for_lost_that_
     assert lakehouse.sql("select count(*) from bronze.died_first") == [(2,)]
 
 
+@pytest.mark.soak
 def test_records_deleted_while_they_are_read_are_told(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -467,6 +473,7 @@ def test_offsets_without_records_are_told_and_only_committed_transactions_land(
     assert [offset for _, _, offset in bronze(lakehouse, "marks")] == [0, 1, 5, 8, 10, 11]
 
 
+@pytest.mark.soak
 def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_lands_again(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -506,6 +513,7 @@ def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_l
     assert [offset for _, _, offset in bronze(lakehouse, "undone")] == [0, 3, 4, 5, 6]
 
 
+@pytest.mark.soak
 def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_its_start(
     lakehouse: Lakehouse, broker: Broker
 ) -> None:
