@@ -1,10 +1,11 @@
 """Capture the change events of real databases with a real Debezium engine.
 
-    python tests/capture/capture.py [--out tests/events] [--system shop|billing|seats|ferry]
+    python tests/capture/capture.py [--out tests/events] [--system shop|billing|seats|ferry|parcels|letters]
 
 `shop` is a PostgreSQL 15 (records with schema blocks), `billing` a MariaDB 10.11 (records without, and with
 DDL records), `seats` a small PostgreSQL whose rows pass their keys on, `ferry` one that is lost and replaced by a
-replica that lagged, and whose slot is dropped and recreated. For each the script
+replica that lagged, and whose slot is dropped and recreated, `parcels` and `letters` a small PostgreSQL and a
+small MariaDB whose columns get other types (records with schema blocks). For each the script
 starts a temporary server on the loopback interface, plays the chapters of `<system>.sql`, and runs the engine
 beside it. It kills the engine without warning while its offsets lag behind, in the first two twice and once
 inside a transaction, so that the capture holds redelivered events as real ones do. Everything is
@@ -292,6 +293,38 @@ def capture_ferry(folder: Path, kafka: str = "", between: Callable[[], None] = l
         return engine.records(), replica.tables()
 
 
+def capture_parcels(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
+    """A table of PostgreSQL whose columns get other types."""
+    return alter_types("parcels", PostgreSql(folder / "postgresql"), "postgres", folder, kafka, between)
+
+
+def capture_letters(folder: Path, kafka: str = "", between: Callable[[], None] = lambda: None) -> Captured:
+    """The same of MariaDB."""
+    return alter_types("letters", MariaDb(folder / "mariadb"), "mariadb", folder, kafka, between)
+
+
+def alter_types(
+    system: str, database: Database, connector: str, folder: Path, kafka: str, between: Callable[[], None]
+) -> Captured:
+    """Two days with other types; at the end of the first the engine is killed."""
+    story = chapters(system)
+    with database:
+        database.execute(story["opening"])
+        settings = database.connector(system) | converters(schemas=True) | {"extended.headers.enabled": "false"}
+        engine = Engine(system, connector, settings, folder / f"engine-{system}", kafka, between)
+        begin = "use letters;\n" if connector == "mariadb" else ""
+        with engine.running(AT_ONCE) as process:
+            engine.wait_for(process, r"\"snapshot\":\"last\"")
+        with engine.running(LAGGING) as process:
+            database.execute(begin + story["monday"])
+            engine.wait_for(process, "monday closed")
+            engine.kill(process)
+        with engine.running(AT_ONCE) as process:
+            database.execute(begin + story["tuesday"])
+            engine.wait_for(process, "tuesday closed")
+        return engine.records(), database.tables()
+
+
 def snapshot_anew(engine: Engine, database: PostgreSql) -> None:
     """Begin with a database, and a slot, that the engine's offsets know nothing of."""
     engine.settings |= {"database.port": str(database.port)}
@@ -394,7 +427,14 @@ def write(out: Path, system: str, records: list[Record], tables: dict[str, Any])
         file.write("\n")
 
 
-CAPTURES = {"shop": capture_shop, "billing": capture_billing, "seats": capture_seats, "ferry": capture_ferry}
+CAPTURES = {
+    "shop": capture_shop,
+    "billing": capture_billing,
+    "seats": capture_seats,
+    "ferry": capture_ferry,
+    "parcels": capture_parcels,
+    "letters": capture_letters,
+}
 
 
 def capture(system: str, out: Path) -> None:

@@ -5,9 +5,11 @@ What the values have to be is what `ALTER TABLE` of PostgreSQL and MariaDB makes
 
 import itertools
 import json
+import random
 from typing import Any
 
 import pytest
+from captures import differences, expected, records
 from conftest import SHARED, Lakehouse
 from event_factory import event
 from test_types import CONNECT, DAY, DEBEZIUM, SECOND, decimal, declare, unscaled
@@ -82,6 +84,19 @@ def test_events_of_both_eras_are_read_as_their_own_schema_block_says(lakehouse: 
     for era, row in zip(eras, lakehouse.printed("retyped.orders", "id"), strict=True):
         assert {name: row[name] for name in CHANGES} == {name: change[5 + era] for name, change in CHANGES.items()}
     assert lakehouse.rejected("retyped") == []
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2, 5])
+@pytest.mark.parametrize("system", ["parcels", "letters"])
+def test_altered_tables_of_real_databases_are_theirs(lakehouse: Lakehouse, system: str, parts: int) -> None:
+    """`ALTER TABLE`s of PostgreSQL and MariaDB, events of which come twice: in order, at once and (0) one by one; shuffled."""
+    landed = records(system)
+    if parts > 1:
+        random.Random(parts).shuffle(landed)
+    for part in [landed[at::parts] for at in range(parts)] or [[record] for record in landed]:
+        lakehouse.run(system, part)
+    assert differences(lakehouse, expected(system), system) == []
+    assert lakehouse.rejected(system) == []
 
 
 def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_declared(lakehouse: Any) -> None:
