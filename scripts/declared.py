@@ -62,7 +62,7 @@ def declared_in(content: Any, path: Path, relation: str) -> Declared | None:
         servers=set(meta.get("servers", [])),
         source_tables=set(meta.get("source_tables", [])),
         misread=_misread(meta.get("misread") or {}, path),
-        schemas={schema: {} for schema in meta.get("schemas") or []},
+        schemas=_schemas(meta.get("schemas") or {}),
         renamed=meta.get("renamed", {}),
     )
     comments = meta.get("comments") or {}
@@ -80,6 +80,10 @@ def holding_model(content: Any) -> tuple[str, dict[str, Any]]:
         if meta:
             return described["name"], meta
     return "", {}
+
+
+def _schemas(told: Any) -> dict[int, dict[str, str]]:
+    return {int(schema): told[schema] if isinstance(told, dict) else {} for schema in told}
 
 
 def _misread(told: Any, path: Path) -> dict[str, list[str]]:

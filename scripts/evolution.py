@@ -69,6 +69,8 @@ def update_table(
             f"{table.name}: column {name} was {table.columns[name]}; new events have another type: it is {kind},"
             " each event is read as its schema block says, and the table is rebuilt"
         )
+        for kinds in table.schemas.values():  # those that were compared before had the type that is declared
+            kinds.setdefault(name, table.columns[name])
     table.columns = {**table.columns, **retyped, **added}
     table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
     done.notes += table.rename_reserved()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts.debezium_types import ARRAY, reads
+from scripts.debezium_types import ARRAY, SEVERAL, reads
 
 MAX_NESTING = 8  # arrays in arrays that get a type; what nests deeper is kept as its JSON text
 SHARD = "shard"  # the type of a column that names the connector which sent the event
@@ -93,15 +93,20 @@ class TableSeen:
             return self.columns.get(name) == "string" or self.connector == "ticdc"
         return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
 
-    def known_schemas(self) -> list[int]:
-        """The schema blocks of which no column is read as another type than it has."""
+    def known_schemas(self) -> Any:
+        """The schema blocks of which no column is read as another type than it has, with the types of columns that had
+        several.
+        """
 
         def is_read(name: str, kind: str) -> bool:
             known = self.columns.get(name, kind)
             is_accepted = kind in self.misread.get(name, []) or self.says_more(name, known, kind)
             return is_accepted or reads(known, kind)
 
-        return sorted(one for one, kinds in self.schemas.items() if all(is_read(*column) for column in kinds.items()))
+        known = {one: kinds for one, kinds in self.schemas.items() if all(is_read(*column) for column in kinds.items())}
+        several = [name for name, kind in self.columns.items() if SEVERAL in kind]
+        told = {str(one): {name: known[one][name] for name in several if name in known[one]} for one in sorted(known)}
+        return told if several else sorted(known)
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """The names that some columns have in the lakehouse. Everywhere else columns have their names in the events."""

@@ -195,7 +195,8 @@ from ({{ judged }}) as judged
         {%- set image = '_image_' ~ loop.index if is_named or is_key or is_shard else '_row.' ~ quoted(name)
             ~ ('.value' if c.form == 'cells' else '') -%}
         {%- set field = dict(
-            debezium_type(type, image, none if is_named else read_as, _written_type(name)),
+            debezium_type(type, image, none if is_named else read_as,
+                _written_type(name) if ' | ' in type else 'null'),
             name=name, kept=kept[loop.index0], type=type, is_key=is_key, is_shard=is_shard,
             is_document=_is_whole_document(type), is_named=is_named,
             image=image, row='_row_' ~ loop.index, read_as=read_as

@@ -98,9 +98,19 @@
     transform({{ rows }}, f -> named_struct('name', f.field, 'type', {{ type }}))
 {%- endmacro %}
 
-{#- What the schema block of the event says of a column; `_written` is that of `_written_types`. -#}
+{#-
+    What the schema block of the event says of a column of several types: `schemas` in the YAML knows the blocks that
+    `make run` has compared by their checksums; of others it is in `_written`.
+-#}
 {% macro _written_type(name) -%}
-    {{ return('get(_written.type, array_position(_written.name, ' ~ literal(name) ~ ') - 1)') }}
+    {%- set known, told = meta_of_model().schemas or {}, {} -%}
+    {%- for schema, types in known.items() if name in types -%}
+        {%- do told.setdefault(types[name], []).append(schema | int) -%}
+    {%- endfor -%}
+    coalesce(get(_written.type, array_position(_written.name, {{ literal(name) }}) - 1)
+    {%- for type, schemas in told.items() %},
+        if(_checksum in ({{ schemas | join(', ') }}), {{ literal(kinds_read_as(type)[0]) }}, null)
+    {%- endfor %})
 {%- endmacro %}
 
 {#-
@@ -128,25 +138,29 @@
 
 {#-
     Further columns of records. `_undeclared`: the columns that the schema block of an event gives a type that their
-    model does not read. It is looked at if it is none of those that `make run` has compared (`schemas` in the YAML),
-    and always if a column had several types; then `_written` is what it says.
+    model does not read. A block is looked at if it is none of those that `make run` has compared (`schemas` in the
+    YAML). Where a column had several types, `_written` is what it says.
 -#}
 {% macro _written_columns(c, guarded) -%}
-    {%- set several, schemas = [], meta_of_model().schemas or [] -%}
+    {%- set several, schemas = [], (meta_of_model().schemas or []) | map('int') | join(', ') -%}
     {%- for type, names in guarded.items() if ' | ' in type -%} {%- do several.extend(names) -%} {%- endfor -%}
+    {%- set checksum = '_checksum' if several else _checksum_of_schema() -%}
+    {%- set is_known = checksum ~ ' in (' ~ schemas ~ ')' if schemas else 'false' -%}
     {%- if guarded -%},
-        {{ _written_types(c) ~ ' as _written,' if several }}
-        if(
-            {%- if several %}_written is null, {{ literal(several | join(', ')) }}{% else -%}
-            not startswith(value, '{"schema"')
-            {{- ' or ' ~ _checksum_of_schema() ~ ' in (' ~ schemas | join(', ') ~ ')' if schemas }}, null
-            {%- endif %},
-            nullif(array_join(transform(filter({{ '_written' if several else _written_types(c) }}, w -> case
+        {%- if several %}
+        {{ _checksum_of_schema() }} as _checksum,
+        if({{ is_known }}, null, {{ _written_types(c) }}) as _written,
+        {%- endif %}
+        case
+            when {{ is_known if several else "not startswith(value, '{\"schema\"') or " ~ is_known }} then null
+            {{ 'when _written is null then ' ~ literal(several | join(', ')) if several }}
+            else nullif(array_join(transform(filter({{ '_written' if several else _written_types(c) }}, w -> case
             {%- for type, names in guarded.items() %}
                 {%- set kinds = [] %}
                 {%- for one in type.split(' | ') %} {%- do kinds.extend(kinds_read_as(one)) %} {%- endfor %}
                 when w.name in ({{ _literals(names) }}) then w.type not in ({{ _literals(kinds) }})
             {%- endfor %}
-            end), w -> w.name), ', '), '')) as _undeclared
+            end), w -> w.name), ', '), '')
+        end as _undeclared
     {%- endif -%}
 {%- endmacro %}

@@ -124,6 +124,19 @@ def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_decla
     ]
 
 
+def test_several_types_that_somebody_declares_need_no_checksums(lakehouse: Any) -> None:
+    lakehouse.run("by_hand", [of_schema(1, {"price": numeric(8, 2)}, {"price": unscaled(1)})])
+    declare(lakehouse, "by_hand", {"price": "Decimal(8,2) | Decimal(8,3)"})
+    path = lakehouse.project / "models" / "silver" / "by_hand" / "by_hand__orders.yml"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "schemas:" not in line))
+    lakehouse.land("by_hand", [of_schema(2, {"price": numeric(8, 3)}, {"price": unscaled(1)})])
+    lakehouse.forget()
+    assert lakehouse.sql("select id, cast(price as string) from by_hand.orders order by 1") == [
+        (1, "0.010"),
+        (2, "0.001"),
+    ]
+
+
 def test_schema_blocks_that_were_compared_are_known_by_their_checksum(lakehouse: Any) -> None:
     from scripts.schema import schema_checksum
 
