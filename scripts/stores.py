@@ -8,13 +8,12 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
 from scripts.errors import LakehouseError, UsageError
-from scripts.spark import lakehouse_dir
 
 HIDDEN = (".", "_")  # how the names of half-written files and of markers begin
 SCHEME = "s3://"
@@ -72,6 +71,8 @@ class StoredObject:
         self._copy = None
 
     def _copied(self) -> IO[bytes]:
+        from scripts.spark import lakehouse_dir  # which reads the environment when it is imported
+
         copy = tempfile.TemporaryFile(dir=lakehouse_dir())  # noqa: SIM115  (no name: a killed run leaves none)
         for _ in range(ATTEMPTS):
             copy.seek(0)
@@ -135,7 +136,9 @@ def stored_objects(events: str, say: Callable[[str], None], store: Any = None) -
         fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts))
         fixed = fixed if there.type.name == "NotFound" else len(parts)
         base, pattern = "/".join(parts[:fixed]), parts[fixed:]
-        listed = store.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        listed = []
+        with suppress(FileNotFoundError):  # were that allowed, a missing bucket would be, too
+            listed = store.get_file_info(FileSelector(base, recursive=True))
     named = [(info.path.removeprefix(f"{base}/").split("/"), info) for info in listed if info.is_file]
     named = [(name, info) for name, info in named if _is_named(name, pattern, ())]
     found = [info for name, info in named if _is_named(name, pattern, HIDDEN)]
