@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from scripts.bronze import COORDINATES, LONG, TEXT, Place, Span, arrow_batch
 from scripts.framing import Rest, read_records
 from scripts.ledger import Ledger
 from scripts.records import Record
+from scripts.stores import File, StoredObject
 from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash, times
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
@@ -136,7 +136,7 @@ def _distinct(groups: list[list[_Row]]) -> list[list[_Row]]:
     return kept
 
 
-def chunks(files: list[Path], ledger: Ledger, notes: list[str]) -> Iterator[Chunk]:
+def chunks(files: list[File], ledger: Ledger, notes: list[str]) -> Iterator[Chunk]:
     """The new records of the files. Each chunk is read while Spark commits the one before it."""
     found = _Reading(ledger, notes).chunks(files)
     with ThreadPoolExecutor(1) as reader:
@@ -155,13 +155,17 @@ class _Reading:
         self._notes = notes
         self._chunk = _Gathering()
 
-    def chunks(self, files: list[Path]) -> Iterator[Chunk]:
+    def chunks(self, files: list[File]) -> Iterator[Chunk]:
         for path in files:
-            yield from self._chunks_of(path)
+            try:
+                yield from self._chunks_of(path)
+            finally:
+                if isinstance(path, StoredObject):
+                    path.close()
         if self._chunk.taken:
             yield self._chunk.chunk()
 
-    def _chunks_of(self, path: Path) -> Iterator[Chunk]:
+    def _chunks_of(self, path: File) -> Iterator[Chunk]:
         """Add the new records of a file; the chunks are those that are full."""
         name, taken = str(path), self._files.get(str(path), Taken())
         if not path.stat().st_size:
@@ -198,7 +202,7 @@ class _Reading:
             problem = f"{rest.size} bytes at the end are no complete record: still being written, or cut off"
             self._notes.append(f"{path}: {problem}")
 
-    def _has_landed(self, path: Path, taken: Taken, digest: str, whole: str) -> bool:
+    def _has_landed(self, path: File, taken: Taken, digest: str, whole: str) -> bool:
         """Whether the content of a file has landed, under its name or another one."""
         name = str(path)
         if taken.whole.partition(" ")[0] == digest:
@@ -213,7 +217,7 @@ class _Reading:
         self._chunk.taken[name] = replace(as_taken, whole=whole)  # for when the other one grows or goes
         return True
 
-    def _beginning(self, path: Path, taken: Taken) -> tuple[Taken, Any]:
+    def _beginning(self, path: File, taken: Taken) -> tuple[Taken, Any]:
         """After what to read a file, and the hash of that."""
         if not taken.bytes:
             return taken, hashlib.sha256()
@@ -224,7 +228,7 @@ class _Reading:
         return Taken(), hashlib.sha256()
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
+def _state(path: File) -> tuple[int, ...] | None:
     """What tells a file that was replaced, cut or written to meanwhile from the one that was looked at."""
     try:
         state = path.stat()

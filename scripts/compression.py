@@ -6,19 +6,19 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import zstandard
 
 from scripts.errors import LakehouseError
+from scripts.stores import File
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 BZIP2_MAGIC = re.compile(rb"BZh[1-9]1AY&SY|BZh[1-9]\x17rE8P\x90")
 
 
-def opened(path: Path) -> IO[bytes]:
+def opened(path: File) -> IO[bytes]:
     file = io.BufferedReader(path.open("rb", buffering=0), 1 << 20)
     magic = file.peek(10)[:4]
     if magic.startswith(GZIP_MAGIC):
@@ -57,7 +57,7 @@ class _Bzip2:
                 return text
 
 
-def skip(file: IO[bytes], size: int, path: Path) -> None:
+def skip(file: IO[bytes], size: int, path: File) -> None:
     if isinstance(file, io.BufferedReader):
         file.seek(size)
         return
@@ -68,7 +68,7 @@ def skip(file: IO[bytes], size: int, path: Path) -> None:
         size -= len(part)
 
 
-def read(file: IO[bytes], size: int, path: Path) -> bytes:
+def read(file: IO[bytes], size: int, path: File) -> bytes:
     """Up to `size` bytes; fewer at the end of the file, also where a compressed file breaks off."""
     parts: list[bytes] = []
     while size and (part := block(file, size, path)):
@@ -77,7 +77,7 @@ def read(file: IO[bytes], size: int, path: Path) -> bytes:
     return b"".join(parts)
 
 
-def block(file: IO[bytes], size: int, path: Path) -> bytes:
+def block(file: IO[bytes], size: int, path: File) -> bytes:
     """The next bytes, as one call gives them: a longer read would lose what precedes a break in a compressed file.
 
     What is compressed may break off at any byte: that is its end.
@@ -92,7 +92,7 @@ def block(file: IO[bytes], size: int, path: Path) -> bytes:
         raise LakehouseError(f"{path}: the compressed file is damaged ({error}). Replace it and run again.") from None
 
 
-def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+def lines(file: IO[bytes], path: File) -> Iterator[bytes]:
     """Lines with their newline; the last one may be without."""
     if isinstance(file, io.BufferedReader):
         yield from file

@@ -1,4 +1,4 @@
-"""The files that EVENTS names: a file, a folder, or a glob."""
+"""The files that EVENTS names: a file, a folder, or a glob, or those of an object store (`stores.py`)."""
 
 import glob
 import os
@@ -7,11 +7,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from scripts.errors import LakehouseError, UsageError
+from scripts.stores import HIDDEN, SCHEME, File, stored_objects
 
-HIDDEN = (".", "_")  # how the names of half-written files and of markers begin
 
-
-def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[Path]:
+def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> list[File]:
     """The files that a path, a folder or a glob pattern names, each once, sorted.
 
     Of a folder, also of one that a pattern matches, these are all files below it, also in folders that it links to.
@@ -25,6 +24,8 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
         UsageError: nothing is there.
         LakehouseError: a folder or a link in it cannot be read.
     """
+    if events.startswith(SCHEME):
+        return stored_objects(events, say)
     path = Path(events)
     if path.is_dir():
         found, hidden = _below(path)
@@ -46,7 +47,7 @@ def event_files(events: str, say: Callable[[str], None] = lambda _: None) -> lis
             raise LakehouseError(
                 f"{os.fsencode(file)!r}: the file's name is no UTF-8, so nothing can name its records. Rename it."
             ) from None
-    return files
+    return list[File](files)
 
 
 def _matching(pattern: str) -> tuple[list[Path], list[Path]]:

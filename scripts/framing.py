@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import orjson
@@ -12,6 +11,7 @@ import orjson
 from scripts.compression import lines, opened, read, skip
 from scripts.errors import LakehouseError
 from scripts.records import NotARecord, Record, parse_line
+from scripts.stores import File
 from scripts.taken import Taken
 
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -54,7 +54,7 @@ class Rest:
     begin: bytes = b""  # how that begins
 
 
-def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | None = None) -> Iterator[Record]:
+def read_records(path: File, taken: Taken, content: Any = None, rest: Rest | None = None) -> Iterator[Record]:
     """The records of `path` after what was taken, to the last one that is complete.
 
     A last line without a newline is complete if it is a JSON object; otherwise it is left for a later run:
@@ -100,7 +100,7 @@ def read_records(path: Path, taken: Taken, content: Any = None, rest: Rest | Non
             pending = []
 
 
-def _records_in_a_row(path: Path, taken: Taken, content: Any, rest: Rest | None) -> Iterator[Record]:
+def _records_in_a_row(path: File, taken: Taken, content: Any, rest: Rest | None) -> Iterator[Record]:
     """As `read_records`, of a file with JSON values in a row.
 
     What separates them is passed over; numbers count the values.
@@ -135,7 +135,7 @@ def _is_object(text: bytes) -> bool:
         return False
 
 
-def _has_values_in_a_row(path: Path) -> bool:
+def _has_values_in_a_row(path: File) -> bool:
     """Whether a file has JSON values in a row, not one a line: an array, objects without line ends, or over several
     lines.
 
@@ -168,7 +168,7 @@ def _has_values_in_a_row(path: Path) -> bool:
                 return bool(line_end)
 
 
-def _refuse_other_formats(path: Path, head: bytes) -> None:
+def _refuse_other_formats(path: File, head: bytes) -> None:
     for begin, name, remedy in NOT_READ:
         if re.match(begin, head, re.DOTALL):
             raise LakehouseError(f"{path}: the file is {name}. {remedy}")
@@ -178,7 +178,7 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         raise LakehouseError(f"{path}: {problem}. {EXPORT}")
 
 
-def _values(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bytes]]:
+def _values(file: IO[bytes], path: File) -> Iterator[tuple[bytes, bytes]]:
     """Each value and what stands before it; at the end what is no complete value, before an empty one."""
     text = b""
     first = at = depth = 0  # where the value begins, up to where and how deep its brackets are counted

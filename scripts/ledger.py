@@ -7,7 +7,6 @@ from bronze, or rolled back, the ledger alone knows.
 import time
 from collections.abc import Set
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F
 from scripts import bronze
 from scripts.bronze import COORDINATES, LONG, TEXT, OtherLoader, Place, State
 from scripts.framing import read_records
+from scripts.stores import File, located
 from scripts.taken import Taken, text_hash
 
 KAFKA = "kafka:"  # what a partition is called in the ledger: kafka:<topic>/<partition>
@@ -189,7 +189,7 @@ def _recover(
 
 def _recovered(file: str, entry: Row) -> Taken:
     """How far a file is taken whose last record in bronze is `entry`; no digest fits if another record stands there."""
-    path = Path(file)
+    path = located(file)
     taken = Taken(entry.bytes, entry.lines, "gone")
     seen = text_hash(path, entry.bytes) if path.exists() else None
     if seen:
@@ -200,7 +200,7 @@ def _recovered(file: str, entry: Row) -> Taken:
     return taken
 
 
-def _ends_now(path: Path, seen: Any, end: int, now: int) -> bool:
+def _ends_now(path: File, seen: Any, end: int, now: int) -> bool:
     """Whether a line that had no line break, and ended at `end`, has got nothing but that since."""
     found = text_hash(path, now) if 0 < now - end <= 2 else None
     for line_break in (b"\n", b"\r\n"):

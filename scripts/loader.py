@@ -7,7 +7,6 @@ file and of each partition is known from the bronze table and its ledger (script
 from collections.abc import Callable, Iterator, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from scripts.errors import LakehouseError
 from scripts.kafka import Offsets, RecordsGoneError, Topics
 from scripts.ledger import Ledger, partition_name
 from scripts.offsets import Offered, offered
+from scripts.stores import File
 from scripts.taken import Taken
 
 ATTEMPTS = 20
@@ -50,7 +50,7 @@ class _Attempt:
 
 
 def land_files(
-    spark: SparkSession, system: str, files: list[Path], say: Callable[[str], None] = lambda _: None
+    spark: SparkSession, system: str, files: list[File], say: Callable[[str], None] = lambda _: None
 ) -> Landed:
     """Land what is new in `files` in `bronze.<system>`.
 

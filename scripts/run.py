@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +24,7 @@ from scripts.messages import end_with, say
 from scripts.results import next_steps, report_resets, show, without_tables
 from scripts.setup import kafka_jars
 from scripts.spark import log_file, record_class_archive, schema_prefix, session
+from scripts.stores import File
 
 WARNED = 3  # the exit status of a run that did all that it could, but not all that there was to do
 STOPPED = "\nStopped. What has landed stays; the next run goes on after it."
@@ -109,7 +109,7 @@ def _session(with_kafka: bool) -> SparkSession:
     return spark
 
 
-def _land(spark: SparkSession, request: Request, files: list[Path]) -> Landed:
+def _land(spark: SparkSession, request: Request, files: list[File]) -> Landed:
     system, events = request.system, request.events
     if isinstance(events, Topics):
         landed = land_topics(spark, system, events, say, lambda lost: say(f"Error: {system}: {_lost([lost])}"))

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from scripts.compression import block, opened
+from scripts.stores import File
+
+CLOCKS_APART = 15 * 60 * 10**9  # in nanoseconds: S3 refuses requests whose clock differs by more
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Taken:
     whole: str = ""
 
 
-def file_digest(path: Path) -> str:
+def file_digest(path: File) -> str:
     """Of the file as it stands (compressed or not), to recognise it again, or a copy under another name."""
     with path.open("rb") as file:
         content = hashlib.sha256()
@@ -34,7 +37,7 @@ def file_digest(path: Path) -> str:
         return content.hexdigest()
 
 
-def text_hash(path: Path, size: int) -> Any:
+def text_hash(path: File, size: int) -> Any:
     """A hash (of hashlib) over the first `size` bytes of the file's text, which can go on; None where it has fewer."""
     with opened(path) as file:
         content = hashlib.sha256()
@@ -44,14 +47,19 @@ def text_hash(path: Path, size: int) -> Any:
         return None if size else content
 
 
-def times(path: Path) -> str:
+def times(path: File) -> str:
     """When the file was changed last, and its size: while this stays, so does the content.
 
-    A file that was changed just now has only the first part: another change may give it the same times.
+    A file that was changed just now has only the first part: another change may give it the same times. Such an object
+    has its ETag instead of the second time.
     """
     state = path.stat()
-    settled = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > 2_000_000_000
-    return f"{state.st_ctime_ns:020}" + (f" {state.st_mtime_ns} {state.st_size}" if settled else "")
+    age = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns)
+    if isinstance(path, Path):
+        mark = str(state.st_mtime_ns) if age > 2_000_000_000 else ""
+    else:
+        mark = str(state.st_mtime_ns) if age > CLOCKS_APART else path.etag()
+    return f"{state.st_ctime_ns:020}" + (f" {mark} {state.st_size}" if mark else "")
 
 
 def is_unchanged(whole: str, now: str) -> bool:

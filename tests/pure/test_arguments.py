@@ -49,7 +49,7 @@ def test_a_folder_is_all_that_is_below_it_or_an_error(tmp_path: Path) -> None:
     (events / "deep" / "up").symlink_to(events)
     (events / ".link").symlink_to(tmp_path / "nowhere")
     said: list[str] = []
-    found = [path.name for path in event_files(str(events), said.append)]
+    found = [Path(str(path)).name for path in event_files(str(events), said.append)]
     assert found == ["a.jsonl", "b.jsonl", "c.jsonl"] and ["2 files or folders skipped" in line for line in said] == [
         True
     ]
