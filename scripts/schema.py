@@ -129,6 +129,11 @@ class TableSeen:
         return notes
 
 
+def has_checksum(text: str) -> bool:
+    """Whether what stands before the payload of a value is its schema block, and nothing of the row."""
+    return text.startswith('{"schema"') and text.count('"payload":') == 1
+
+
 def schema_checksum(text: str) -> int:
     """Of what stands before the payload of a value: `_checksum_of_schema` in macros/types/several.sql is the same."""
     return zlib.crc32("".join(text.rpartition('"payload":')[:2]).encode("utf-8", "surrogatepass"))
