@@ -149,7 +149,7 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
                 name not in seen.kinds
             )  # from a DDL record, in the connector's default mode where nothing tells another
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            is_excused = not is_guessed and table.says_more(name, known, kind)
+            is_excused = not is_guessed and table.says_more(name, known, kind) and name not in seen.signed
             wide = known if is_guessed or has_one_type(table, name) else widest_type(known, seen.kinds[name])
             is_held = not is_misread(kind, wide)  # `update_table` declares it where nobody has edited the models
             if is_misread(kind, known) and not (is_accepted or is_excused or is_held and is_untouched):

@@ -84,7 +84,8 @@ def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:
         kinds = {
             kind
             for kind in seen.kinds.get(name, ())
-            if not table.says_more(name, known, kind) and kind not in table.misread.get(name, [])
+            if (name in seen.signed or not table.says_more(name, known, kind))
+            and kind not in table.misread.get(name, [])
         }
         wide = widest_type(known, kinds)
         if seen.types_from == "values" and (known, seen.columns.get(name)) == ("int64", "number"):

@@ -71,6 +71,7 @@ class TableSeen:
     # Name in the lakehouse → name in the events, of columns that need two.
     renamed: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)  # column → what the source says of it
+    signed: set[str] = field(default_factory=set)  # columns of `int64` that a schema block calls signed
     # Checksum of a schema block → the types that it gives to columns. None are told of one that was compared before.
     schemas: dict[int, dict[str, str]] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
-from scripts.columns_seen import OF_DDL, comments_in_schema, complete, type_from_ddl
+from scripts.columns_seen import OF_DDL, comments_in_schema, complete, signed_in_schema, type_from_ddl
 from scripts.debezium_types import SEVERAL, wider_type
 from scripts.dialects import Dialect, are_alike, dialect_of, has_one_type
 from scripts.errors import LakehouseError
@@ -137,6 +137,7 @@ def _take(
     table.source_tables |= {dialect.source_table(payload)} - {""}
     table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
     table.comments |= comments_in_schema(value.get("schema"), dialect)
+    table.signed |= signed_in_schema(value.get("schema"), dialect)
     columns = dialect.described(value.get("schema"))
     if columns:
         table.types_from = "schema block"

@@ -8,7 +8,9 @@
     {%- set sql -%}
         case
         {%- for type in types %}
-            {%- set kinds = kinds_read_as(type) | reject('in', _own_kinds(types | reject('eq', type))) | list %}
+            {%- set others = _own_kinds(types | reject('eq', type)) %}
+            {%- set others = others | reject('eq', 'int64' if type == 'uint64') | list %}
+            {%- set kinds = kinds_read_as(type) | reject('in', others) | list %}
             {%- set json = debezium_type(type, 'x').json %}
             {%- set plain = value if json == 'variant' else 'try_cast(' ~ text ~ ' as ' ~ json ~ ')' %}
             {%- set typed = debezium_type(type, plain)['sql'] %}
@@ -61,7 +63,7 @@
 
 {#- The types of a schema block, as `_written_types` has them, whose values are read right as a declared type. -#}
 {% macro kinds_read_as(type) -%}
-    {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64'] -%}
+    {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64', 'int64 signed'] -%}
     {{ return(
         integers if name in integers + ['Year', 'MicroDuration', 'NanoDuration']
         else ['string'] if name in _text_types() + ['bytes_url', 'bytes_hex']
@@ -106,6 +108,8 @@
                 then substring_index(f.name, '.', -1)
             when f.type = 'int64' and upper(f.parameters['__debezium.source.column.type']) like '%BIGINT%UNSIGNED%'
                 then 'uint64'
+            when f.type = 'int64' and upper(f.parameters['__debezium.source.column.type']) like '%BIGINT%'
+                then 'int64 signed'
             else decode(f.type, 'float32', 'float', 'float64', 'double', f.type)
         end
     {%- endset -%}

@@ -16,6 +16,7 @@ Field = tuple[str, str | None, dict[str, Any] | None]
 INT, BIG, REAL, DOUBLE, TEXT = (
     (kind, None, None) for kind in ("int32", "int64", "float", "double", "string")
 )  # without a semantic name
+SIGNED: Field = ("int64", None, {"__debezium.source.column.type": "BIGINT"})
 UNSIGNED: Field = ("int64", None, {"__debezium.source.column.type": "BIGINT UNSIGNED"})
 DATE, MILLIS, MICROS = (
     (kind, f"{DEBEZIUM}time.{name}", None)
@@ -192,7 +193,7 @@ def test_a_key_has_one_type(lakehouse: Lakehouse) -> None:
 @pytest.mark.parametrize(
     ("fields", "values", "expected"),
     [
-        ((UNSIGNED, ("int64", None, None)), (-1, -5), [str(2**64 - 1), "-5"]),
+        ((UNSIGNED, SIGNED), (-1, -5), [str(2**64 - 1), "-5"]),
         ((numeric(8, 2), numeric(12, 4), INT), (unscaled(1), unscaled(1), 1234567), ["0.0100", "0.0001", "1234567.0000"]),
         ((numeric(10, 31), numeric(10, 10)), (unscaled(5), unscaled(5)), ["0." + "0" * 30 + "5", "0.0000000005" + "0" * 21]),
         ((("bytes", "Decimal", decimal(8, 2)), TEXT), (unscaled(1), "x"), ["0.01", "x"]),
@@ -208,6 +209,18 @@ def test_a_schema_block_says_which_of_the_types_it_is(lakehouse: Any, fields: An
     lakehouse.run("named", events)
     assert [row["v"] for row in lakehouse.printed("named.orders", "id")] == expected
     assert lakehouse.rejected("named") == []
+
+
+def test_an_unsigned_number_that_becomes_signed_is_signed_from_then_on(lakehouse: Any) -> None:
+    """Where the schema block tells the type of the source; `int64` alone may be either."""
+    for at, field in enumerate((UNSIGNED, BIG), 1):
+        lakehouse.run("signed", [of_schema(at, {"v": field}, {"v": -1})])
+    lakehouse.land("signed", [of_schema(3, {"v": SIGNED}, {"v": -5})])
+    lakehouse.forget()
+    assert lakehouse.rejected("signed") == [("shop.public.orders/0/3", "undeclared_schema: v")]
+    lakehouse.build_landed("signed")
+    found = [int(value) for (value,) in lakehouse.sql("select v from signed.orders order by id")]
+    assert found == [2**64 - 1, 2**64 - 1, -5] and lakehouse.rejected("signed") == []
 
 
 def test_the_least_whole_number_stops_no_run(lakehouse: Any) -> None:
