@@ -286,7 +286,10 @@ def test_a_delete_without_a_value_needs_no_schema_block(lakehouse: Any) -> None:
 
 def of_cassandra(at: int, field: Field, value: Any) -> dict[str, Any]:
     """An insert whose columns are cells."""
-    cells = {"id": {"type": "int32"}, "v": {"type": field[0], "name": field[1], "parameters": field[2]}}
+    cells: dict[str, dict[str, Any]] = {
+        "id": {"type": "int32"},
+        "v": {"type": field[0], "name": field[1], "parameters": field[2]},
+    }
     columns = [{"field": name, "type": "struct", "fields": [{**one, "field": "value"}]} for name, one in cells.items()]
     source = {"connector": "cassandra", "keyspace": "k", "table": "orders", "ts_ms": at, "ts_us": at}
     after = {"id": {"value": at, "set": True}, "v": {"value": value, "set": True}}
