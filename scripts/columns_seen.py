@@ -72,6 +72,18 @@ def comments_in_schema(schema: Any, dialect: Dialect) -> dict[str, str]:
     }
 
 
+def signed_in_schema(schema: Any, dialect: Dialect) -> set[str]:
+    """The columns that the schema block of a value calls BIGINT of the source, which is not unsigned."""
+    fields = fields_of(schema)
+    image = schema if dialect.form == "flat" else fields.get(dialect.after) or fields.get(dialect.before)
+    types = {
+        name: str((item.get("parameters") or {}).get("__debezium.source.column.type", "")).upper()
+        for name, item in fields_of(image).items()
+        if item.get("type") == "int64" and isinstance(item.get("parameters"), dict)
+    }
+    return {name for name, told in types.items() if "BIGINT" in told and "UNSIGNED" not in told}
+
+
 def _one_line(text: Any) -> str:
     """A comment as it can stand in YAML that dbt renders; empty if there is none."""
     line = re.sub(r"[\s\x00-\x1f\x7f-\x9f\ufeff]+", " ", text).strip() if isinstance(text, str) else ""

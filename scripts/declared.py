@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from scripts.errors import LakehouseError
-from scripts.schema import TableSeen
+from scripts.schema import TableSeen, columns_digest
 from scripts.spark import read_yaml
 
 
@@ -62,7 +62,7 @@ def declared_in(content: Any, path: Path, relation: str) -> Declared | None:
         servers=set(meta.get("servers", [])),
         source_tables=set(meta.get("source_tables", [])),
         misread=_misread(meta.get("misread") or {}, path),
-        schemas=_schemas(meta.get("schemas") or {}),
+        schemas=_schemas(meta),
         renamed=meta.get("renamed", {}),
     )
     comments = meta.get("comments") or {}
@@ -82,7 +82,11 @@ def holding_model(content: Any) -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
-def _schemas(told: Any) -> dict[int, dict[str, str]]:
+def _schemas(meta: dict[str, Any]) -> dict[int, dict[str, str]]:
+    """The schema blocks that were compared with the columns, unless somebody has declared others since."""
+    told = meta.get("schemas") or {}
+    if meta.get("schemas_for") != columns_digest(meta["columns"]):
+        return {}
     return {int(schema): told[schema] if isinstance(told, dict) else {} for schema in told}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from scripts.errors import LakehouseError, UsageError
 from scripts.flattened import ROW_OPERATIONS, Payload, is_marked_row, is_metadata, is_plain_row, with_prefix
-from scripts.schema import DOCUMENT, columns_of_cells, columns_of_schema, columns_of_struct
+from scripts.schema import DOCUMENT, TableSeen, columns_of_cells, columns_of_schema, columns_of_struct
 from scripts.values import BsonKind, bson_kind, key_columns, parsed
 
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
@@ -271,6 +271,12 @@ DIALECTS = (
 )
 # Connectors whose events one model reads alike.
 ALIKE = ({"mysql", "mariadb"},)
+
+
+def has_one_type(table: TableSeen, column: str) -> bool:
+    """Whether models cannot read a column as several types (`_check_declaration` in macros/debezium)."""
+    forms = {dialect.form for dialect in DIALECTS if dialect.connector == table.connector.partition("(")[0]}
+    return column in table.keys or not forms <= {"rows", "flat"}
 
 
 def are_alike(one: str, other: str) -> bool:

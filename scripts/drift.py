@@ -7,7 +7,7 @@ from scripts.columns_seen import OF_DDL
 from scripts.ddl import types_of_ddl, written_otherwise
 from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
-from scripts.dialects import are_alike
+from scripts.dialects import are_alike, has_one_type
 from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
 from scripts.observe import Bronze
@@ -154,8 +154,8 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
                 name not in seen.kinds
             )  # from a DDL record, in the connector's default mode where nothing tells another
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            is_excused = not is_guessed and table.says_more(name, known, kind)
-            wide = known if is_guessed or name in table.keys else widest_type(known, seen.kinds[name])
+            is_excused = not is_guessed and table.says_more(name, known, kind) and name not in seen.signed
+            wide = known if is_guessed or has_one_type(table, name) else widest_type(known, seen.kinds[name])
             is_held = not is_misread(kind, wide)  # `update_table` declares it where nobody has edited the models
             if is_misread(kind, known) and not (is_accepted or is_excused or is_held and is_untouched):
                 told = "is declared" if name in columns else "is new and would be"

@@ -4,8 +4,9 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.debezium_types import SEVERAL, widest_type
+from scripts.debezium_types import SEVERAL, reads, widest_type
 from scripts.declared import Declared, argument, declared_columns
+from scripts.dialects import has_one_type
 from scripts.drift import told_of_type
 from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
@@ -85,12 +86,13 @@ def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:
         kinds = {
             kind
             for kind in seen.kinds.get(name, ())
-            if not table.says_more(name, known, kind) and kind not in table.misread.get(name, [])
+            if (name in seen.signed or not table.says_more(name, known, kind))
+            and kind not in table.misread.get(name, [])
         }
         wide = widest_type(known, kinds)
         if seen.types_from == "values" and (known, seen.columns.get(name)) == ("int64", "number"):
             wide = "number"  # whole numbers first, fractions later
-        if wide != known and (SEVERAL not in wide or name not in table.keys):
+        if wide != known and (SEVERAL not in wide or not has_one_type(table, name)):
             found[name] = wide
     return found
 
@@ -109,6 +111,7 @@ def _tell_other_types(
             if columns.get(name, kind) != kind
             and name not in retyped
             and not table.says_more(name, columns[name], kind)
+            and not (SEVERAL in columns[name] and all(reads(columns[name], one) for one in kind.split(SEVERAL)))
             and kind not in table.misread.get(name, [])
         }
     done.notes += [told_of_type(table.name, name, columns[name], kind) for name, kind in changed.items()]

@@ -2,6 +2,7 @@
 
 import re
 
+from scripts.debezium_types import SEVERAL
 from scripts.declared import Declared
 from scripts.errors import LakehouseError, UsageError
 from scripts.observe import Bronze, digest_of_keys
@@ -15,6 +16,12 @@ def key_wanted(table: TableSeen, declared: Declared | None, keys: dict[str, list
     missing = [column for column in key if column not in columns]
     if missing and columns:
         raise UsageError(f"KEYS: table {table.name} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+    several = next((column for column in key if SEVERAL in columns.get(column, "")), None)
+    if several is not None:
+        raise UsageError(
+            f"KEYS: column {several} of table {table.name} is {columns[several]}, and a column of a key has one type."
+            " Name other columns."
+        )
     if key and table.connector == "mongodb" and key != ["_id"]:
         raise UsageError(f"KEYS: {table.name} is a collection, and its documents are identified by _id. Leave it out.")
     return key

@@ -5,6 +5,8 @@ The order of trust is that of the events themselves: the schema block of a recor
 documentation "Data type mappings" of each connector.
 """
 
+import hashlib
+import json
 import re
 import zlib
 from collections.abc import Iterable
@@ -71,6 +73,7 @@ class TableSeen:
     # Name in the lakehouse → name in the events, of columns that need two.
     renamed: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)  # column → what the source says of it
+    signed: set[str] = field(default_factory=set)  # columns of `int64` that a schema block calls signed
     # Checksum of a schema block → the types that it gives to columns. None are told of one that was compared before.
     schemas: dict[int, dict[str, str]] = field(default_factory=dict)
 
@@ -132,6 +135,16 @@ class TableSeen:
                 notes.append(f"{self.name}: column {name} is kept as {kept}, because {why}")
                 self.renamed[kept] = name
         return notes
+
+
+def has_checksum(text: str) -> bool:
+    """Whether what stands before the payload of a value is its schema block, and nothing of the row."""
+    return text.startswith('{"schema"') and text.count('"payload":') == 1
+
+
+def columns_digest(columns: dict[str, str]) -> str:
+    """Of the declared columns that schema blocks were compared with, as `_compared_schemas` has it."""
+    return hashlib.md5(json.dumps(columns).encode()).hexdigest()[:8]
 
 
 def schema_checksum(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from scripts.declared import Declared
 from scripts.keys import keys_other_than
 from scripts.literals import plain, quoted, quoted_list
-from scripts.schema import TableSeen
+from scripts.schema import TableSeen, columns_digest
 from scripts.written_yaml import dump_in_lines
 
 METADATA = (
@@ -155,7 +155,7 @@ def _meta(declared: Declared) -> dict[str, Any]:
     if table.source_tables:
         meta["source_tables"] = sorted(table.source_tables)
     if schemas := table.known_schemas():
-        meta["schemas"] = schemas
+        meta["schemas_for"], meta["schemas"] = columns_digest(meta["columns"]), schemas
     if table.misread:
         meta["misread"] = table.misread
     if declared.routed:

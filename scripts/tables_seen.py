@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
-from scripts.columns_seen import OF_DDL, comments_in_schema, complete, type_from_ddl
-from scripts.debezium_types import wider_type
-from scripts.dialects import Dialect, are_alike, dialect_of
+from scripts.columns_seen import OF_DDL, comments_in_schema, complete, signed_in_schema, type_from_ddl
+from scripts.debezium_types import SEVERAL, wider_type
+from scripts.dialects import Dialect, are_alike, dialect_of, has_one_type
 from scripts.errors import LakehouseError
 from scripts.flattened import is_plain_row
 from scripts.foreign import foreign_format, foreign_text, refuse_foreign_formats
 from scripts.keys import keys_other_than
 from scripts.observe import Bronze, Event
-from scripts.schema import TableSeen, schema_checksum
+from scripts.schema import TableSeen, has_checksum, schema_checksum
 from scripts.values import key_columns, parsed, parsed_exactly
 
 WITHOUT_ENVELOPE = (
@@ -112,7 +112,7 @@ def _tables(
             )
         dialects.setdefault(identity, dialect)
         columns = _take(value, payload, topic, key, dialect, table, rows)
-        table.schemas |= {schema_checksum(text): columns} if columns else {}
+        table.schemas |= {schema_checksum(text): columns} if columns and has_checksum(text) else {}
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     _complete_all(tables, dialects, rows, ddl, declared, older_ddl)
@@ -137,6 +137,7 @@ def _take(
     table.source_tables |= {dialect.source_table(payload)} - {""}
     table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
     table.comments |= comments_in_schema(value.get("schema"), dialect)
+    table.signed |= signed_in_schema(value.get("schema"), dialect)
     columns = dialect.described(value.get("schema"))
     if columns:
         table.types_from = "schema block"
@@ -181,6 +182,10 @@ def _complete_all(
         tables.items(), key=lambda item: item[1].types_from != "schema block"
     ):  # others learn from these
         complete(table, rows.get(identity, []), tables)
+        table.columns = {
+            name: kind.partition(SEVERAL)[0] if has_one_type(table, name) else kind
+            for name, kind in table.columns.items()
+        }
         described, table.columns = table.columns, dialects[identity].columns(table.columns)
         table.comments = {name: table.comments[name] for name in table.columns if name in table.comments}
         # What the dialect knows better than the schema block is not what events write.

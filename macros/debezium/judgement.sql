@@ -127,7 +127,7 @@
         {%- endif %}
         when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
         {%- if _guarded_columns(c, fields) %}
-        when _undeclared is not null then 'undeclared_schema' || ': ' || _undeclared
+        when _undeclared is not null and _event.payload is not null then 'undeclared_schema' || ': ' || _undeclared
         {%- endif %}
         when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }}
             then 'value_of_wrong_type'

@@ -8,17 +8,31 @@
     {%- set sql -%}
         case
         {%- for type in types %}
+            {%- set others = _own_kinds(types | reject('eq', type)) %}
+            {%- set others = others | reject('eq', 'int64' if type == 'uint64') | list %}
+            {%- set kinds = kinds_read_as(type) | reject('in', others) | list %}
             {%- set json = debezium_type(type, 'x').json %}
             {%- set plain = value if json == 'variant' else 'try_cast(' ~ text ~ ' as ' ~ json ~ ')' %}
             {%- set typed = debezium_type(type, plain)['sql'] %}
             {%- set is_whole = json in ('smallint', 'int', 'bigint') and spark == 'double' %}
-            when {{ written }} in ({{ _literals(kinds_read_as(type)) }})
+            when {{ written }} in ({{ _literals(kinds) }})
                 {{- " and schema_of_variant(" ~ value ~ ") = 'STRING'" if type in _text_types() }}
-                {{- ' and abs(' ~ plain ~ ') <= 9007199254740992' if is_whole }} then cast({{ typed }} as {{ spark }})
+                {{- ' and ' ~ plain ~ ' between -9007199254740992 and 9007199254740992' if is_whole }}
+                then cast({{ typed }} as {{ spark }})
         {%- endfor %}
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
+{%- endmacro %}
+
+{#- The types of a schema block that are these types, not only read alike. -#}
+{% macro _own_kinds(types) -%}
+    {%- set found = [] -%}
+    {%- for type in types -%}
+        {%- set kinds = kinds_read_as(type) -%}
+        {%- do found.extend(kinds if kinds[0] == 'int8' else kinds[:1]) -%}
+    {%- endfor -%}
+    {{ return(found) }}
 {%- endmacro %}
 
 {#- The narrowest Spark type that holds values of all these types, as the source converts them. -#}
@@ -49,7 +63,7 @@
 
 {#- The types of a schema block, as `_written_types` has them, whose values are read right as a declared type. -#}
 {% macro kinds_read_as(type) -%}
-    {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64'] -%}
+    {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64', 'int64 signed'] -%}
     {{ return(
         integers if name in integers + ['Year', 'MicroDuration', 'NanoDuration']
         else ['string'] if name in _text_types() + ['bytes_url', 'bytes_hex']
@@ -57,7 +71,7 @@
         else ['float', 'int8', 'int16'] if name == 'float'
         else ['double', 'int8', 'int16', 'int32'] if name == 'double'
         else ['double', 'float'] + integers if name == 'number'
-        else ['Decimal ' ~ type[8:-1].split(',')[1], 'double'] + integers if name == 'Decimal'
+        else ['Decimal ' ~ (type[8:-1].split(',')[1] | trim), 'double'] + integers if name == 'Decimal'
         else ['string', 'double'] if name == 'DecimalText'
         else ['Timestamp', 'string'] if name == 'TimestampText'
         else ['ZonedTimestamp', 'string'] if name == 'ZonedTimestamp'
@@ -80,16 +94,22 @@
     {%- set texts = 'ZonedTimestamp|Iso[A-Z][a-z]+' -%}
     {%- set encoded = 'Date|(Micro|Nano)?Time(stamp)?|VariableScaleDecimal|Point|Geo[a-z]+|[A-Z][a-z]+Vector|Bits|'
         ~ texts -%}
-    {%- set precision, scale = "f.parameters['connect.decimal.precision']", "f.parameters['scale']" -%}
+    {%- set precision, scale = "f.parameters['connect.decimal.precision']", "coalesce(f.parameters['scale'], '0')" -%}
+    {%- if meta_of_model().connector in connectors_read_as('mysql') -%}
+        {%- set scale = 'if(try_cast(' ~ scale ~ ' as int) > 30 and try_cast(' ~ precision ~ ' as int) <= 30, '
+            ~ precision ~ ', ' ~ scale ~ ')' -%}
+    {%- endif -%}
     {%- set type -%}
         case
-            when f.type = 'string' and not coalesce(f.name, '') rlike '[.]({{ texts }})$' then 'string'
-            when f.name like '%.Decimal' then concat('Decimal ', if(try_cast({{ scale }} as int) > 30
-                and try_cast({{ precision }} as int) <= 30, {{ precision }}, {{ scale }}))
-            when f.name rlike '[.]({{ encoded }})$'
+            when f.type = 'string' and not coalesce(f.name, '') rlike '(^|[.])({{ texts }})$' then 'string'
+            when f.name rlike '(^|[.])Decimal$' or f.type in ('double', 'float64') and f.name rlike '(^|[.])decimal$'
+                then concat('Decimal ', {{ scale }})
+            when f.name rlike '(^|[.])({{ encoded }})$'
                 then substring_index(f.name, '.', -1)
             when f.type = 'int64' and upper(f.parameters['__debezium.source.column.type']) like '%BIGINT%UNSIGNED%'
                 then 'uint64'
+            when f.type = 'int64' and upper(f.parameters['__debezium.source.column.type']) like '%BIGINT%'
+                then 'int64 signed'
             else decode(f.type, 'float32', 'float', 'float64', 'double', f.type)
         end
     {%- endset -%}
@@ -99,12 +119,26 @@
 {%- endmacro %}
 
 {#-
+    The schema blocks that `make run` has compared: checksum → the types of columns that had several. None, if somebody
+    has declared other columns since.
+-#}
+{% macro _compared_schemas() -%}
+    {%- set meta, found = meta_of_model(), {} -%}
+    {%- if meta.schemas and meta.schemas_for == local_md5(tojson(meta.columns))[:8] -%}
+        {%- for schema in meta.schemas -%}
+            {%- do found.update({schema: meta.schemas[schema] if meta.schemas is mapping else {}}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(found) }}
+{%- endmacro %}
+
+{#-
     What the schema block of the event says of a column of several types: `schemas` in the YAML knows the blocks that
     `make run` has compared by their checksums; of others it is in `_written`.
 -#}
 {% macro _written_type(name) -%}
-    {%- set known, told = meta_of_model().schemas or {}, {} -%}
-    {%- for schema, types in known.items() if name in types -%}
+    {%- set schemas, told = _compared_schemas(), {} -%}
+    {%- for schema, types in schemas.items() if name in types -%}
         {%- do told.setdefault(types[name], []).append(schema | int) -%}
     {%- endfor -%}
     coalesce(get(_written.type, array_position(_written.name, {{ literal(name) }}) - 1)
@@ -121,7 +155,8 @@
     {%- set meta, found = meta_of_model(), {} -%}
     {%- for field in fields if c.form in ('rows', 'flat') -%}
         {%- set is_declared = (meta.columns or {}).get(field.kept) == field.type
-            and c.types_in_schema and field.kept not in (meta.misread or {}) -%}
+            and c.types_in_schema and field.name not in (meta.misread or {})
+            and not (field.type == 'bytes' and meta.connector == 'ticdc') -%} {#- which names a text (`says_more`) #}
         {%- if ' | ' in field.type or is_declared and not field.is_shard
             and field.type.split('<')[0].split('(')[0] not in ('any', 'array', 'Bson', 'frozen') -%}
             {%- do found.setdefault(field.type, []).append(field.name) -%}
@@ -142,17 +177,18 @@
     YAML). Where a column had several types, `_written` is what it says.
 -#}
 {% macro _written_columns(c, guarded) -%}
-    {%- set several, schemas = [], (meta_of_model().schemas or []) | map('int') | join(', ') -%}
+    {%- set several, schemas = [], _compared_schemas() | map('int') | join(', ') -%}
     {%- for type, names in guarded.items() if ' | ' in type -%} {%- do several.extend(names) -%} {%- endfor -%}
     {%- set checksum = '_checksum' if several else _checksum_of_schema() -%}
-    {%- set is_known = checksum ~ ' in (' ~ schemas ~ ')' if schemas else 'false' -%}
+    {%- set is_known = "startswith(value, '{\"schema\"') and " ~ checksum ~ ' in (' ~ schemas ~ ')' if schemas
+        else 'false' -%}
     {%- if guarded -%},
         {%- if several %}
         {{ _checksum_of_schema() }} as _checksum,
         if({{ is_known }}, null, {{ _written_types(c) }}) as _written,
         {%- endif %}
         case
-            when {{ is_known if several else "not startswith(value, '{\"schema\"') or " ~ is_known }} then null
+            when {{ is_known }}{{ ' or not (' ~ _begins_as_wrapped() ~ ')' if not several }} then null
             {{ 'when _written is null then ' ~ literal(several | join(', ')) if several }}
             else nullif(array_join(transform(filter({{ '_written' if several else _written_types(c) }}, w -> case
             {%- for type, names in guarded.items() %}

@@ -18,6 +18,7 @@ Field = tuple[str, str | None, dict[str, Any] | None]
 INT, BIG, REAL, DOUBLE, TEXT = (
     (kind, None, None) for kind in ("int32", "int64", "float", "double", "string")
 )  # without a semantic name
+SIGNED: Field = ("int64", None, {"__debezium.source.column.type": "BIGINT"})
 UNSIGNED: Field = ("int64", None, {"__debezium.source.column.type": "BIGINT UNSIGNED"})
 DATE, MILLIS, MICROS = (
     (kind, f"{DEBEZIUM}time.{name}", None)
@@ -124,6 +125,14 @@ def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_decla
     ]
 
 
+def test_blocks_that_were_compared_with_other_columns_are_compared_again(lakehouse: Any) -> None:
+    lakehouse.run("redeclared", [of_schema(1, {"price": numeric(8, 2)}, {"price": unscaled(1)})])
+    for path in (lakehouse.project / "models").glob("s*/redeclared/*redeclared__orders.*"):
+        path.write_text(path.read_text().replace("Decimal(8,2)", "Decimal(8,3)"))
+    lakehouse.forget()
+    assert lakehouse.rejected("redeclared") == [("shop.public.orders/0/1", "undeclared_schema: price")]
+
+
 def test_several_types_that_somebody_declares_need_no_checksums(lakehouse: Any) -> None:
     lakehouse.run("by_hand", [of_schema(1, {"price": numeric(8, 2)}, {"price": unscaled(1)})])
     declare(lakehouse, "by_hand", {"price": "Decimal(8,2) | Decimal(8,3)"})
@@ -215,3 +224,134 @@ def test_a_key_has_one_type(lakehouse: Lakehouse) -> None:
     declare(lakehouse, "key_of_two", {"id": "int64 | string"})
     with pytest.raises(CompilerError, match="several types are for columns of rows outside of the key"):
         lakehouse.rows("key_of_two.orders")
+
+
+@pytest.mark.parametrize(
+    ("fields", "values", "expected"),
+    [
+        ((UNSIGNED, SIGNED), (-1, -5), [str(2**64 - 1), "-5"]),
+        ((numeric(8, 2), numeric(12, 4), INT), (unscaled(1), unscaled(1), 1234567), ["0.0100", "0.0001", "1234567.0000"]),
+        ((numeric(10, 31), numeric(10, 10)), (unscaled(5), unscaled(5)), ["0." + "0" * 30 + "5", "0.0000000005" + "0" * 21]),
+        ((("bytes", "Decimal", decimal(8, 2)), TEXT), (unscaled(1), "x"), ["0.01", "x"]),
+        ((("bytes", CONNECT + "Decimal", {"connect.decimal.precision": "8"}), TEXT), (unscaled(1), "x"), ["1", "x"]),
+    ],
+)  # fmt: skip
+def test_a_schema_block_says_which_of_the_types_it_is(lakehouse: Any, fields: Any, values: Any, expected: Any) -> None:
+    """Of all that could read it: the one that it names, whatever came first."""
+    events = [
+        of_schema(at, {"v": field}, {"v": value})
+        for at, (field, value) in enumerate(zip(fields, values, strict=True), 1)
+    ]
+    lakehouse.run("named", events)
+    assert [row["v"] for row in lakehouse.printed("named.orders", "id")] == expected
+    assert lakehouse.rejected("named") == []
+
+
+def test_an_unsigned_number_that_becomes_signed_is_signed_from_then_on(lakehouse: Any) -> None:
+    """Where the schema block tells the type of the source; `int64` alone may be either."""
+    for at, field in enumerate((UNSIGNED, BIG), 1):
+        lakehouse.run("signed", [of_schema(at, {"v": field}, {"v": -1})])
+    lakehouse.land("signed", [of_schema(3, {"v": SIGNED}, {"v": -5})])
+    lakehouse.forget()
+    assert lakehouse.rejected("signed") == [("shop.public.orders/0/3", "undeclared_schema: v")]
+    lakehouse.build_landed("signed")
+    found = [int(value) for (value,) in lakehouse.sql("select v from signed.orders order by id")]
+    assert found == [2**64 - 1, 2**64 - 1, -5] and lakehouse.rejected("signed") == []
+
+
+def test_the_least_whole_number_stops_no_run(lakehouse: Any) -> None:
+    lakehouse.run("least", [of_schema(1, {"v": DOUBLE}, {"v": 0.5}), of_schema(2, {"v": BIG}, {"v": -(2**63)})])
+    assert lakehouse.sql("select id, v from least.orders") == [(1, 0.5)]
+    assert lakehouse.rejected("least") == [("shop.public.orders/0/2", "value_not_exact: v")]
+
+
+def test_a_column_that_becomes_what_it_was_is_not_told(lakehouse: Any) -> None:
+    for at, (field, value) in enumerate([(INT, 1), (TEXT, "x"), (INT, 2)], 1):
+        done = lakehouse.run("back", [of_schema(at, {"v": field}, {"v": value})])
+    assert done.notes == []
+
+
+def rewritten(record: dict[str, Any], form: str) -> dict[str, Any]:
+    """The same value as other writers of JSON have it."""
+    value = json.loads(record["value"])
+    texts = {
+        "payload first": json.dumps({"payload": value["payload"], "schema": value["schema"]}),
+        "in lines": json.dumps(value, indent=1),
+        "spaced": json.dumps(value, separators=(",", " : ")),
+        "blank": record["value"].replace("{", "{ ", 1),
+    }
+    return {**record, "value": texts[form]}
+
+
+@pytest.mark.parametrize("form", ["payload first", "in lines", "spaced", "blank"])
+def test_a_schema_block_is_found_however_it_is_written(lakehouse: Any, form: str) -> None:
+    first, other = (of_schema(at, {"price": numeric(8, at)}, {"price": unscaled(at)}) for at in (1, 2))
+    lakehouse.run("written", [rewritten(first, form)])
+    lakehouse.land("written", [rewritten(other, form)])
+    lakehouse.forget()
+    assert lakehouse.rejected("written") == [("shop.public.orders/0/2", "undeclared_schema: price")]
+
+
+def test_values_of_a_column_named_payload_are_no_schemas(lakehouse: Any) -> None:
+    """Else the YAML would grow by one number in each run."""
+    for at in (1, 2):
+        record = of_schema(at, {"payload": TEXT}, {"a": at, "payload": "x"})
+        value = json.dumps(json.loads(record["value"]), separators=(",", ":"))
+        lakehouse.run("outbox", [{**record, "value": value}])
+    assert "schemas:" not in (lakehouse.project / "models/silver/outbox/outbox__orders.yml").read_text()
+
+
+def test_a_delete_without_a_value_needs_no_schema_block(lakehouse: Any) -> None:
+    """Flattened: older versions of Connect wrap the value that is none."""
+
+    def flat(at: int, field: Field, value: Any) -> dict[str, Any]:
+        columns = [
+            {"type": "int32", "field": "id"},
+            {"type": field[0], "field": "v"},
+            {"type": "string", "field": "__op"},
+        ]
+        text = json.dumps({"schema": {"fields": columns}, "payload": {"id": at, "v": value, "__op": "c"}})
+        return {**event("c", at, {"id": at}), "value": text}
+
+    gone = {**flat(2, TEXT, ""), "offset": 9, "value": '{"schema":null,"payload":null}'}
+    lakehouse.run("gone", [flat(1, INT, 1), flat(2, TEXT, "x"), gone], connector="flattened")
+    (table,) = lakehouse.tables("gone")
+    assert table.table.columns["v"] == "int32 | string"
+    assert lakehouse.sql(f"select id, v from gone.{table.relation}") == [(1, "1")] and lakehouse.rejected("gone") == []
+
+
+def of_cassandra(at: int, field: Field, value: Any) -> dict[str, Any]:
+    """An insert whose columns are cells."""
+    cells: dict[str, dict[str, Any]] = {
+        "id": {"type": "int32"},
+        "v": {"type": field[0], "name": field[1], "parameters": field[2]},
+    }
+    columns = [{"field": name, "type": "struct", "fields": [{**one, "field": "value"}]} for name, one in cells.items()]
+    source = {"connector": "cassandra", "keyspace": "k", "table": "orders", "ts_ms": at, "ts_us": at}
+    after = {"id": {"value": at, "set": True}, "v": {"value": value, "set": True}}
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": columns, "field": "after"}]}
+    payload = {"op": "i", "ts_ms": at, "source": source, "after": after}
+    return {**event("c", at, {"id": at}), "value": json.dumps({"schema": schema, "payload": payload})}
+
+
+def test_cells_and_keys_have_one_type(lakehouse: Any) -> None:
+    from scripts.errors import LakehouseError
+
+    lakehouse.run("cells", [of_cassandra(1, INT, 1), of_cassandra(2, TEXT, "x")])
+    assert lakehouse.sql("select id, v from cells.orders") == [(1, 1)]
+    lakehouse.run("cells_of_scales", [of_cassandra(1, numeric(8, 2), unscaled(1))])
+    lakehouse.land("cells_of_scales", [of_cassandra(2, numeric(8, 4), unscaled(1))])
+    with pytest.raises(LakehouseError, match=r"column v is declared Decimal\(8,2\), and new events have"):
+        lakehouse.scaffold("cells_of_scales")
+
+    def keyed(at: int, kind: str, key: Any) -> dict[str, Any]:
+        record = of_schema(at, {"v": INT}, {"id": key, "v": at})
+        value = record["value"].replace('{"type": "int32", "field": "id"}', f'{{"type": "{kind}", "field": "id"}}')
+        return {**record, "key": json.dumps({"id": key}), "value": value}
+
+    lakehouse.run("keys_of_two", [keyed(1, "int32", 1), keyed(2, "string", "x")])
+    assert lakehouse.sql("select id, v from keys_of_two.orders") == [(1, 1)]
+    assert lakehouse.rejected("keys_of_two") == [("shop.public.orders/0/2", "undeclared_schema: id")]
+    lakehouse.run("retyped_column", [of_schema(1, {"v": INT}, {"v": 1}), of_schema(2, {"v": TEXT}, {"v": "x"})])
+    with pytest.raises(LakehouseError, match=r"column v of table public.orders is int32 \| string"):
+        lakehouse.scaffold("retyped_column", keys={"orders": ["v"]})
