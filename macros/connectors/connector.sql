@@ -65,6 +65,8 @@
     - source: the members of `source` that are read, as texts,
     - not_from: names in `source.connector` of events that are another connector's, and are rejected,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
+    - greatest_scale: of decimals of the source: Flink CDC has been seen to write precision and scale in each other's
+      place; none if a scale may be greater than the precision,
     - types_in_schema: whether its schema blocks have the types that its columns are declared by,
     - before, after: the member that holds the row image, or a list of members of which the first that is there counts,
     - op: the operation as Debezium's letter (c, r, u, d, t, m),
@@ -111,6 +113,7 @@
         'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'],
         'not_from': [],
         'fields': ['transaction: struct<id: string>'],
+        'greatest_scale': none,
         'types_in_schema': true,
         'before': 'before',
         'after': 'after',

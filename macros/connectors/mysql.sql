@@ -3,6 +3,7 @@
     {{ return(envelope_capabilities({
         'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row', 'gtid'],
         'not_from': ['postgresql'],
+        'greatest_scale': 30,
         'position': _mysql_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
         'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.gtid)',

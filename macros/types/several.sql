@@ -82,8 +82,7 @@
 {#-
     What the schema block of a value says of each column: an array of structs with its `name` and its `type`, that of
     `debezium_type` without parameters but the scale of a decimal; `string` of all texts that stay as they are. NULL
-    without a schema block. Flink CDC has been seen to write precision and scale of MySQL, which ends at 30, in each
-    other's place.
+    without a schema block.
 -#}
 {% macro _written_types(c) -%}
     {%- set field = 'field string, type string, name string, parameters map<string, string>' -%}
@@ -95,9 +94,9 @@
     {%- set encoded = 'Date|(Micro|Nano)?Time(stamp)?|VariableScaleDecimal|Point|Geo[a-z]+|[A-Z][a-z]+Vector|Bits|'
         ~ texts -%}
     {%- set precision, scale = "f.parameters['connect.decimal.precision']", "coalesce(f.parameters['scale'], '0')" -%}
-    {%- if meta_of_model().connector in connectors_read_as('mysql') -%}
-        {%- set scale = 'if(try_cast(' ~ scale ~ ' as int) > 30 and try_cast(' ~ precision ~ ' as int) <= 30, '
-            ~ precision ~ ', ' ~ scale ~ ')' -%}
+    {%- if c.greatest_scale -%}
+        {%- set scale = 'if(try_cast(' ~ scale ~ ' as int) > ' ~ c.greatest_scale ~ ' and try_cast(' ~ precision
+            ~ ' as int) <= ' ~ c.greatest_scale ~ ', ' ~ precision ~ ', ' ~ scale ~ ')' -%}
     {%- endif -%}
     {%- set type -%}
         case
@@ -155,8 +154,7 @@
     {%- set meta, found = meta_of_model(), {} -%}
     {%- for field in fields if c.form in ('rows', 'flat') -%}
         {%- set is_declared = (meta.columns or {}).get(field.kept) == field.type
-            and c.types_in_schema and field.name not in (meta.misread or {})
-            and not (field.type == 'bytes' and meta.connector == 'ticdc') -%} {#- which names a text (`says_more`) #}
+            and c.types_in_schema and field.name not in (meta.misread or {}) -%}
         {%- if ' | ' in field.type or is_declared and not field.is_shard
             and field.type.split('<')[0].split('(')[0] not in ('any', 'array', 'Bson', 'frozen') -%}
             {%- do found.setdefault(field.type, []).append(field.name) -%}
