@@ -221,7 +221,7 @@ def _prune(bronze: Maintenance, keep: int, problems: list[str]) -> list[str]:
     try:
         bronze.done["pruned"], note = prune(bronze.sql, bronze.spark, system, int(time.time()) - keep * 86_400)
     except LakehouseError as error:
-        problems.append(str(error))
+        problems.append(f"no batch is pruned of {error}")
         return []
     return [note]
 

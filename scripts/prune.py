@@ -83,8 +83,8 @@ def readers(spark: SparkSession, system: str) -> Readers:
         stored = properties_of(spark, table)
         if stored.get("cdc.bronze") != bronze:
             raise LakehouseError(
-                f"{system}: no batch is pruned, because {table} was built from batches that bronze does not have any"
-                f" more. Rebuild it: .venv/bin/dbt run --full-refresh --select source:bronze.{system}+"
+                f"{system}: {table} was built from batches that bronze does not have any more. Rebuild it first:"
+                f" .venv/bin/dbt run --full-refresh --select source:bronze.{system}+"
             )
         built = json.loads(stored.get("cdc.declared") or "{}")
         batch = _read_up_to(spark, table, name, "batch" if name == events else "_cdc_batch")
