@@ -88,13 +88,13 @@ def readers(spark: SparkSession, system: str) -> Readers:
             )
         built = json.loads(stored.get("cdc.declared") or "{}")
         batch = _read_up_to(spark, table, name, "batch" if name == events else "_cdc_batch")
-        if built.get("routed"):
-            names = ", ".join(map(sql_text, built["table"]))
-            unread = f"staging.`{events}` where batch > {batch} and source_table = to_json(array({names}))"
-            first = spark.sql(f"select min(batch) as batch from {unread}").collect()[0].batch
+        topics = set(built.get("topics", []))
+        if built.get("routed") and events in there:
+            names, of_log = (", ".join(map(sql_text, some)) for some in (built["table"], topics))
+            unread = f"batch > {batch} and topic in ({of_log}) and source_table = to_json(array({names}))"
+            first = spark.sql(f"select min(batch) as batch from staging.`{events}` where {unread}").collect()[0].batch
             found.routed = min(filter(None, (first, found.routed)), default=None)
             continue
-        topics = set(built.get("topics", []))
         if name == events:
             topics = {row.topic for row in spark.sql(f"select distinct topic from {table}").collect()}
         found.add(topics, batch)
