@@ -1,6 +1,7 @@
 """What `make erase` is asked for: a table and keys, or why they name no row."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,3 +87,21 @@ def test_what_is_missing_is_named(project: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TABLE", "orders")
     assert erase.main() == 2
     assert "there is no SYSTEM and KEY." in capsys.readouterr().err
+
+
+def test_tables_that_cannot_be_erased_from_are_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import erase
+    from scripts.erased_rows import Rows, find_table
+    from scripts.errors import LakehouseError
+
+    orders = find_table("shop", "orders", models)
+    spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda _: False))
+    with pytest.raises(LakehouseError, match=r"staging.`stg_shop__orders` is not there. First: make run SYSTEM=shop"):
+        Rows(spark, "shop", orders, [{"id": "7"}])
+    monkeypatch.setattr(erase, "MODELS", models)
+    rows: Any = None
+    erase.Erasure(spark, "shop", orders, rows)._check_no_other_log()
+    path = models / "silver" / "shop" / "shop__visits.yml"
+    path.write_text(path.read_text().replace("shop.public.visits", "shop.public.orders"))
+    with pytest.raises(LakehouseError, match=r"public.orders and public.visits read the same topic"):
+        erase.Erasure(spark, "shop", orders, rows)._check_no_other_log()
