@@ -12,10 +12,10 @@ LINTED := models/monitoring/shop models/live/lindorm models/silver/lindorm model
 # The others would take two thirds of the time. What sqlfluff cannot parse it always tells. Marts are SQL, and linted by all rules.
 LINT_RULES := CV10,JJ01,LT02,LT05,LT12,LT13
 export DBT_PROFILES_DIR := $(CURDIR)/profiles
-export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY SNAPSHOT_DAYS
+export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY SNAPSHOT_DAYS KEEP TABLE KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay maintain report up down sql docs check test lint mutate soak bench sbom audit clean
+.PHONY: help setup run replay maintain erase report up down sql docs check test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -27,6 +27,8 @@ help:  ## this list
 	@echo "make setup                                  only the environment, which every command creates where it is missing"
 	@echo "make replay SYSTEM=<name>                   read its rejected records again, after a fix"
 	@echo "make maintain [SYSTEM=<name>]               compact small files, expire old snapshots, remove orphan files"
+	@echo "         KEEP=90d                                         delete batches of bronze that are older and were read, too"
+	@echo "make erase SYSTEM=<name> TABLE=<table> KEY='<col>=<value>'   remove what is known of one row, everywhere"
 	@echo "make report [SYSTEM=<name>]                 one HTML page: events, delays, rejected records, growth, the last runs"
 	@echo "make up, make down                          start and stop a resident Spark for the other commands"
 	@echo "make sql                                    a SQL shell on the lakehouse"
@@ -65,6 +67,9 @@ replay: $(VENV)/ready  ## read rejected records again, after a fix
 
 maintain: $(VENV)/ready  ## compact, expire, clean up
 	@$(BIN)/python -m scripts.maintain
+
+erase: $(VENV)/ready  ## remove what is known of one row
+	@$(BIN)/python -m scripts.erase
 
 report: $(VENV)/ready  ## one HTML page of events, delays, rejected records, growth and the last runs
 	@$(BIN)/python -m scripts.report

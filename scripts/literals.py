@@ -1,4 +1,4 @@
-"""Texts and names as they stand in Jinja and in descriptions."""
+"""Texts and names as they stand in Jinja, in SQL and in descriptions."""
 
 import re
 from typing import Any
@@ -13,6 +13,11 @@ def quoted(text: str) -> str:
     return (
         "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'" if _is_odd(text) else f"'{text}'"
     )
+
+
+def sql_text(text: str) -> str:
+    """A literal of Spark's SQL."""
+    return "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"
 
 
 def _is_odd(text: str) -> bool:

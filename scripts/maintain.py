@@ -1,9 +1,10 @@
 """`make maintain`: compacts small files, expires old snapshots and removes orphan files, for all tables of a system.
+With KEEP it deletes old batches of bronze besides (scripts/prune.py).
 
 What a table has merged, or bronze has landed, is a property of the snapshot that did it: its mark
 (macros/debezium/merged.sql, `State` in scripts/bronze.py). The snapshot of a compaction has none; the newest
-mark is then looked up among its parents. So expiry keeps the snapshot with the newest mark, and all after it. No step
-changes a row, and each finds what is left to do by looking at the table: stopped anywhere, the next call goes on.
+mark is then looked up among its parents. So expiry keeps the snapshot with the newest mark, and all after it. No other
+step changes a row, and each finds what is left to do by looking at the table: stopped anywhere, the next call goes on.
 
 Sources: Iceberg's pages "Maintenance" and "Spark procedures". `rewrite_position_delete_files` is not called, as it
 leaves deletion vectors as they are; `rewrite_data_files` removes them with the rows that they delete.
@@ -19,8 +20,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts.bronze import METADATA_PROPERTIES
-from scripts.errors import UsageError
+from scripts.errors import LakehouseError, UsageError
 from scripts.messages import end_with, say
+from scripts.prune import days_kept, prune
 from scripts.spark import locked, session
 
 LAYERS = ("bronze", "staging", "silver", "history", "monitoring")
@@ -104,11 +106,17 @@ class Maintenance:
     snapshot_days: int = SNAPSHOT_DAYS
     done: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def is_bronze(self) -> bool:
+        """Whether it holds landed records."""
+        return self.table.startswith("`bronze`") and "__" not in self.table
+
     def sql(self, statement: str) -> list[Any]:
         """Every statement goes through here."""
         return list(self.spark.sql(statement).collect())
 
-    def _call(self, procedure: str, *arguments: str) -> list[Any]:
+    def call(self, procedure: str, *arguments: str) -> list[Any]:
+        """Call a procedure of Iceberg for the table."""
         return self.sql(f"call system.{procedure}(" + ", ".join([f"table => '{self.table}'", *arguments]) + ")")
 
     def run(self) -> None:
@@ -123,16 +131,15 @@ class Maintenance:
         if self.with_orphans:
             since = time.gmtime(time.time() - ORPHAN_HOURS * 3600)
             older = time.strftime("older_than => timestamp '%Y-%m-%d %H:%M:%SZ'", since)
-            self.done["orphans"] += len(self._call("remove_orphan_files", older, "prefix_listing => true"))
+            self.done["orphans"] += len(self.call("remove_orphan_files", older, "prefix_listing => true"))
 
     def _compact(self) -> None:
-        head = next((one for one in self.sql(SNAPSHOTS.format(self.table)) if one.ref == "main"), None)
+        head = next((one for one in self.snapshots() if one.ref == "main"), None)
         if not head or ((head.files or 0) < SMALL_FILES and not head.deletes):
             return
-        is_bronze = self.table.startswith("`bronze`") and "__" not in self.table
-        options = SIZES | (SIZES_OF_BRONZE if is_bronze else {}) | {"min-input-files": SMALL_FILES}
+        options = SIZES | (SIZES_OF_BRONZE if self.is_bronze else {}) | {"min-input-files": SMALL_FILES}
         texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
-        (row,) = self._call("rewrite_data_files", *[SORTED] * is_bronze, f"options => map({texts})")
+        (row,) = self.call("rewrite_data_files", *[SORTED] * self.is_bronze, f"options => map({texts})")
         files, written, _, _, deletes = row
         self.done.update(files=files, written=written, deletes=deletes)
 
@@ -141,13 +148,21 @@ class Maintenance:
         named = " + ".join(f"{how}_{what}_files_count" for how in ("added", "existing") for what in ("data", "delete"))
         found = self.sql(f"select count(*) as n, avg(length) as bytes from {self.table}.manifests where {named} > 0")[0]
         if found.n >= MANIFESTS and found.bytes < MANIFEST_BYTES:
-            self.done["manifests"] += self._call("rewrite_manifests")[0].rewritten_manifests_count
+            self.done["manifests"] += self.call("rewrite_manifests")[0].rewritten_manifests_count
 
     def _expire(self) -> None:
         before = int((time.time() - self.snapshot_days * 86_400) * 1000)
-        if ids := expired(self.sql(SNAPSHOTS.format(self.table)), before):
+        self.expire(expired(self.snapshots(), before))
+
+    def snapshots(self) -> list[Any]:
+        """The rows of SNAPSHOTS."""
+        return self.sql(SNAPSHOTS.format(self.table))
+
+    def expire(self, ids: list[int]) -> None:
+        """Expire snapshots, and remove the files that only these have."""
+        if ids:
             older = "older_than => timestamp '1970-01-02'"  # without it, also all that are older than five days
-            self._call("expire_snapshots", older, f"snapshot_ids => array({', '.join(map(str, ids))})")
+            self.call("expire_snapshots", older, f"snapshot_ids => array({', '.join(map(str, ids))})")
             self.done["snapshots"] += len(ids)
 
 
@@ -155,6 +170,7 @@ def summary(done: Counter[str]) -> str:
     """What was done, in words; empty if nothing was."""
     deletes = f" and {done['deletes']:,} delete files" if done["deletes"] else ""
     parts = {
+        "pruned": f"{done['pruned']:,} records pruned",
         "files": f"{done['files']:,} files{deletes} became {done['written']:,}",
         "manifests": f"{done['manifests']:,} manifests rewritten",
         "snapshots": f"{done['snapshots']:,} snapshots expired",
@@ -164,29 +180,50 @@ def summary(done: Counter[str]) -> str:
     return ", ".join(text for name, text in parts.items() if done[name])
 
 
-def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any) -> None:
+def maintain(spark: SparkSession, system: str, snapshot_days: int, say: Any, keep: int | None = None) -> None:
     """Maintain the tables of a system, of all if it is empty, and say what was done.
 
     No run builds meanwhile; landing goes on.
+
+    Args:
+        keep: the days after which batches of bronze go; None: all stay.
+
+    Raises:
+        LakehouseError: some batches may not go, because tables have to be rebuilt. All else was done.
     """
     there = all_tables(spark)
     chosen, own = of_system(there, system), own_folders(spark, there)
-    total, changed = Counter[str](), 0
+    total, changed, problems = Counter[str](), 0, list[str]()
     for table in chosen:
         one = Maintenance(spark, table, table in own, snapshot_days)
-        note = "" if table in own else "orphan files stay, because its folder is not absolute or not its own"
+        notes = [] if table in own else ["orphan files stay, because its folder is not absolute or not its own"]
         with locked("build.lock", lambda: say("A run is building in this lakehouse; waiting for it …")):
             try:
+                if keep is not None and one.is_bronze:
+                    notes += _prune(one, keep, problems)
                 one.run()
             except Exception as error:
                 if not any(conflict in str(error) for conflict in ("ValidationException", "CommitFailedException")):
                     say(f"{table.replace('`', '')}: failed")
                     raise
-                note = "another program changed the table, so the rest is left to the next make maintain"
-        if text := ", ".join(filter(None, (summary(one.done), note))):
+                notes = ["another program changed the table, so the rest is left to the next make maintain"]
+        if text := ", ".join(filter(None, (summary(one.done), *notes))):
             say(f"{table.replace('`', '')}: {text}")
         changed, total = changed + any(one.done.values()), total + one.done
     say(f"{changed} of {len(chosen)} tables changed" + (f": {summary(total)}" if changed else "."))
+    if problems:
+        raise LakehouseError("\n".join(problems))
+
+
+def _prune(bronze: Maintenance, keep: int, problems: list[str]) -> list[str]:
+    """Delete old batches of bronze. Returns what to say; why none may go is added to `problems`."""
+    system = bronze.table.split("`")[3]
+    try:
+        bronze.done["pruned"], note = prune(bronze.sql, bronze.spark, system, int(time.time()) - keep * 86_400)
+    except LakehouseError as error:
+        problems.append(f"no batch is pruned of {error}")
+        return []
+    return [note]
 
 
 def main() -> int:
@@ -195,7 +232,8 @@ def main() -> int:
     try:
         if not (days.isascii() and days.isdigit()):
             raise UsageError(f"SNAPSHOT_DAYS={days}: expected a number of days, 0 or more.")
-        maintain(session(), os.environ.get("SYSTEM", ""), int(days), say)
+        keep = days_kept(os.environ.get("KEEP", ""))
+        maintain(session(), os.environ.get("SYSTEM", ""), int(days), say, keep)
         return 0
     except KeyboardInterrupt:
         say("\nStopped. The next make maintain goes on.")

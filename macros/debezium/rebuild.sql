@@ -54,8 +54,10 @@
 {%- endmacro %}
 
 {% macro _refuse_to_build(reason, bronze) -%}
+    {%- set pruned = _table_properties(bronze).get('cdc.pruned-up-to') -%}
     {{ exceptions.raise_compiler_error(
         'model ' ~ model.name ~ ': it has to be rebuilt, but ' ~ reason ~ '.\n'
+        ~ ('  make maintain has pruned batches up to ' ~ pruned ~ ' (KEEP).\n' if pruned else '')
         ~ '  What they said would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze
         ~ ' version as of <snapshot> where …),\n'
         ~ '  take back what changed in the text of its models (.sql) or in the version of this project, '

@@ -1,0 +1,235 @@
+"""`make erase SYSTEM= TABLE= KEY=`: removes what is known of rows, by their keys, from bronze, change log, silver and
+history, with the files that hold it.
+
+The change log says which records are about a row, so it loses its own rows last: stopped anywhere, the next call
+finishes. Commits carry the mark of what is merged, so no run builds again what went, and the older snapshots, which
+hold it, can all expire.
+"""
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from scripts.built import MODELS
+from scripts.declared import Declared, declared_tables
+from scripts.erased_rows import Rows, find_table, parse_keys
+from scripts.errors import LakehouseError, UsageError
+from scripts.maintain import Maintenance
+from scripts.messages import end_with, say, shown
+from scripts.prune import mark_of, properties_of, readers
+from scripts.spark import locked, session
+
+ERASING = "cdc.erasing"  # a property of the change log from the first statement to the last
+COORDINATES = """batch, if(partition is not null and offset is not null, xxhash64(topic, partition), xxhash64(file)),
+    if(partition is not null and offset is not null, offset, line), coalesce(key, '')"""
+STAYS = """What may still hold it: backups; the source's topics, and the files that were named as EVENTS; the logs of
+Spark and dbt; files of runs that were stopped, which make maintain removes after a day; other tables of the source,
+and your own models, where they mention it. An event that lands again brings the row back."""
+
+
+@dataclass
+class Erasure:
+    """The rows of one table that are to go, and how many went from each table so far."""
+
+    spark: SparkSession
+    system: str
+    declared: Declared
+    rows: Rows
+    done: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def events(self) -> str:
+        return f"staging.`{self.system}__events`"
+
+    @property
+    def silver(self) -> str:
+        return f"silver.`{self.system}__{self.declared.relation}`"
+
+    @property
+    def history(self) -> str:
+        return f"history.`{self.system}__{self.declared.relation}`"
+
+    def run(self) -> None:
+        """Erase the rows from all tables.
+
+        Raises:
+            LakehouseError: the tables are behind what has landed, or nothing is known of the rows.
+        """
+        log, rows = self.rows.log, self.rows
+        has_history = self.spark.catalog.tableExists(self.history)
+        self._check_no_other_log()
+        self._check_all_is_merged([self.silver, *[self.history] * has_history])
+        rows.check_other_keys()
+        states = {table: rows.of_state(table) for table in [self.silver, *[self.history] * has_history]}
+        there = any(self._count(table, condition) for table, condition in [*states.items(), (log, rows.of_log)])
+        if not there and ERASING not in properties_of(self.spark, log):
+            raise LakehouseError(f"{self.system}: no row or event of {self.declared.table.name} has this key.")
+        self._sql(log, f"alter table {log} set tblproperties ('{ERASING}' = 'true')")
+        batches, events = self._batches(), self.events if self.declared.routed else ""
+        condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
+        for table in filter(None, (f"bronze.`{self.system}`", events)):
+            self._erase(table, condition, self._mark(table) if table == self.events else "")
+        for table, condition in states.items():
+            self._erase(table, condition, self._mark_of_silver() if table == self.silver else self._mark(table))
+        if batches:
+            self._count_again(batches)
+        self._erase(log, rows.of_log, self._mark(log))
+        self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
+
+    def _check_no_other_log(self) -> None:
+        """Two change logs that read one topic without an events model have each record twice."""
+        own = self.declared
+        for one in declared_tables(self.system, MODELS).values():
+            is_shared = one.relation != own.relation and one.table.topics & own.table.topics
+            if is_shared and not (one.routed and own.routed):
+                problem = f"{own.table.name} and {one.table.name} read the same topic, without an events model"
+                raise LakehouseError(f"{self.system}: {problem}. Their rows cannot be erased.")
+
+    def _check_all_is_merged(self, tables: list[str]) -> None:
+        """What is not merged yet would come back with the next run."""
+        log, system = self.rows.log, self.system
+        behind = f"{system}: the tables are behind what has landed. First: make run SYSTEM={system}"
+        read = readers(self.spark, system)
+        marks = ", ".join(f"({batch}L, {topic})" for topic, batch in self.rows.literals(read.topics))
+        unread = f"select 1 from bronze.`{system}` join (values {marks}) as marks (up_to, topic) using (topic)"
+        topics = ", ".join(topic for topic, _ in self.rows.literals(dict.fromkeys(self.declared.table.topics, 0)))
+        unread += f" where batch > up_to and error is null and topic in ({topics}) limit 1"
+        if read.routed or self.spark.sql(unread).collect():
+            raise LakehouseError(behind)
+        append = int((self._mark(log).split(" ") + ["0"])[1] or 0)
+        for table in tables:
+            up_to = int(self._mark(table).split(" ")[0] or -1)
+            kinds = "'change', 'truncate'" + (", 'rejected'" if table == self.silver else "")  # which it counts
+            new = f"{log} where _cdc_append > {up_to} and _cdc_kind in ({kinds})"
+            if not 0 <= up_to <= append or self.spark.sql(f"select 1 from {new} limit 1").collect():
+                raise LakehouseError(behind)
+
+    def _batches(self) -> list[int]:
+        """The batches with records about the rows."""
+        query = f"select _cdc_batch as batch from {self.rows.log} where {self.rows.of_log}"
+        if self.declared.routed:
+            query += f" union select batch from {self.events} where {self.rows.of_no_table}"
+        return sorted({row.batch for row in self.spark.sql(query).collect()})
+
+    def _count(self, table: str, condition: str) -> int:
+        return int(self.spark.sql(f"select count(*) as n from {table} where {condition}").collect()[0].n)
+
+    def _mark_name(self, table: str) -> str:
+        schema, name = table.replace("`", "").split(".")
+        return f"cdc-batch-{'history_' if schema == 'history' else ''}{name}"
+
+    def _mark(self, table: str) -> str:
+        return mark_of(self.spark, table, self._mark_name(table))
+
+    def _mark_of_silver(self) -> str:
+        """With the number of changes and rejected records that stay: a rebuild compares it with the change log."""
+        parts = self._mark(self.silver).split(" ") + ["", "", ""]
+        is_record = "not endswith(coalesce(_cdc_event_id, ''), '#before')"
+        (found,) = self.spark.sql(f"""
+            select count_if(_cdc_kind in ('change', 'truncate') and {is_record}) as changes,
+                count_if(_cdc_kind = 'rejected' and {is_record}) as rejected
+            from {self.rows.log} where not {self.rows.of_log} and _cdc_append <= {parts[0]}
+            """).collect()
+        parts[2] = f"{found.changes}:{found.rejected}"
+        built = f"'cdc.built-from' = '{parts[3] or 0} {parts[2]}'"  # which counts if no snapshot has the mark
+        self._sql(self.silver, f"alter table {self.silver} set tblproperties ({built})")
+        return " ".join(parts).rstrip()
+
+    def _sql(self, table: str, statement: str) -> list[Any]:
+        return Maintenance(self.spark, table).sql(statement)
+
+    def _erase(self, table: str, condition: str, mark: str) -> None:
+        """Delete rows of a table, and the files and snapshots that hold them or held them."""
+        one = Maintenance(self.spark, table)
+        if self.spark.sql(f"select 1 from {table}.delete_files limit 1").collect():  # older states of rows
+            one.call("rewrite_data_files", "options => map('delete-file-threshold', '1')")
+        number = self._count(table, condition)
+        if number or mark:
+            self._delete(one, condition if number else "", mark)
+            self.done[table] += number
+        one.expire([row.snapshot_id for row in one.snapshots() if not row.ref])
+        if refs := [row.ref for row in one.snapshots() if row.ref and row.ref != "main"]:
+            say(f"{table.replace('`', '')}: branches and tags keep what they hold: {', '.join(map(shown, refs))}")
+
+    def _delete(self, one: Maintenance, condition: str, mark: str) -> None:
+        """Delete rows in one commit, which writes the files that held them anew. Without a condition it only carries
+        the mark, because the snapshot that has it goes."""
+        setting = f"`spark.sql.iceberg.snapshot-property.{self._mark_name(one.table)}`"
+        mode = "alter table {} set tblproperties ('write.delete.mode' = '{}')"
+        has_mode = condition and "write.delete.mode" in properties_of(self.spark, one.table)
+        if has_mode:
+            one.sql(mode.format(one.table, "copy-on-write"))
+        if mark:
+            self.spark.sql(f"set {setting} = {mark}")
+        try:
+            nothing = f"insert into {one.table} select * from {one.table} where false"
+            one.sql(f"delete from {one.table} where {condition}" if condition else nothing)
+        finally:
+            if mark:
+                self.spark.sql(f"reset {setting}")
+        if has_mode:
+            one.sql(mode.format(one.table, "merge-on-read"))
+
+    def _count_again(self, batches: list[int]) -> None:
+        """Count the records of the table that stay in these batches."""
+        counts, numbers = f"monitoring.`{self.system}__event_counts`", ", ".join(map(str, batches))
+        name = self.rows.literal(self.declared.table.name)
+        same = ("source_table", "batch", "kind", "op", "reject_reason")
+        self._sql(
+            counts,
+            f"""
+            merge into {counts} as stored
+            using (
+                select _cdc_batch as batch, {name} as source_table, _cdc_kind as kind, _cdc_op as op,
+                    _cdc_reject_reason as reject_reason, count(*) as events, max(_cdc_changed_at) as newest_change_at
+                from {self.rows.log}
+                where _cdc_batch in ({numbers}) and _cdc_kind <> 'other_table' and not {self.rows.of_log}
+                    and not endswith(coalesce(_cdc_event_id, ''), '#before')
+                group by all
+            ) as counted
+            on {" and ".join(f"stored.{column} <=> counted.{column}" for column in same)}
+            when matched and stored.events <> counted.events then update set *
+            when not matched then insert *
+            when not matched by source and source_table = {name} and batch in ({numbers}) then delete
+            """,
+        )
+        if self.declared.routed:  # the next run counts again what names no table
+            self._sql(counts, f"alter table {counts} set tblproperties ('cdc.declarations' = '{{}}')")
+
+
+def erase(spark: SparkSession, system: str, table: str, key: str) -> Counter[str]:
+    """Erase what is known of rows; no run builds meanwhile. Returns how many rows went from each table."""
+    with locked("build.lock", lambda: say("A run is building in this lakehouse; waiting for it …")):
+        declared = find_table(system, table, MODELS)
+        keys = parse_keys(key, declared)
+        erasure = Erasure(spark, system, declared, Rows(spark, system, declared, keys))
+        erasure.run()
+        return erasure.done
+
+
+def main() -> int:
+    """Erase the row that SYSTEM, TABLE and KEY name, and return the exit status."""
+    try:
+        given = {name: os.environ.get(name, "") for name in ("SYSTEM", "TABLE", "KEY")}
+        if missing := [name for name, value in given.items() if not value]:
+            raise UsageError(
+                f"make erase SYSTEM=<name> TABLE=<table> KEY='<column>=<value>': there is no {' and '.join(missing)}."
+            )
+        done = erase(session(), *given.values())
+        for table, number in done.items():
+            say(f"{table.replace('`', '')}: {number:,} rows erased")
+        say(STAYS)
+        return 0
+    except KeyboardInterrupt:
+        say("\nStopped. The same make erase finishes it.")
+        return 130
+    except Exception as error:
+        return end_with(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
