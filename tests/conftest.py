@@ -85,10 +85,11 @@ def interpreted(request: pytest.FixtureRequest) -> None:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
+        as_dbt = {"spark.sql.ansi.enabled": "false"}  # dbt-spark turns it off, whatever a profile says
         literals = {
             "spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"
         }  # 0: as the loader has it
-        for name, value in {**no_code, **few_rows, **literals}.items():
+        for name, value in {**no_code, **few_rows, **as_dbt, **literals}.items():
             request.getfixturevalue("spark").conf.set(name, value)
 
 
