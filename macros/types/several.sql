@@ -14,7 +14,7 @@
             {%- set json = debezium_type(type, 'x').json %}
             {%- set plain = value if json == 'variant' else 'try_cast(' ~ text ~ ' as ' ~ json ~ ')' %}
             {%- set typed = debezium_type(type, plain)['sql'] %}
-            {#- dbt-spark turns ANSI off, and Spark then prints a small decimal with an exponent, as no database does. #}
+            {#- dbt-spark turns ANSI off, and Spark then prints a small decimal with an exponent. #}
             {%- if spark == 'string' and type.startswith('Decimal') %}
                 {%- set typed = let('cast(' ~ typed ~ ' as string)', 't', _decimal_of_text('t', 39, 0)) %}
             {%- endif %}
