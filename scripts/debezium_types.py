@@ -95,7 +95,7 @@ def is_misread(written: str, declared: str) -> bool:
 
     So it is with another scale, another unit of time, a text that is taken for base64, a whole number that no double
     holds. What is declared as a plain whole number or text has what stands in the event. Models reject such values by
-    the schema block of the event (`_misread_kinds` in macros/types/several.sql).
+    the schema block of the event (`kinds_read_as` in macros/types/several.sql).
     """
     written, declared = (FLOAT_NAMES.get(kind, kind) for kind in (written, declared))
     if SEVERAL in declared or SEVERAL in written:

@@ -66,9 +66,10 @@ def update_table(
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is rebuilt")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     for name, kind in retyped.items():
+        by_block = " each event is read as its schema block says," if SEVERAL in kind else ""
         done.notes.append(
             f"{table.name}: column {name} was {table.columns[name]}; new events have another type: it is {kind},"
-            " each event is read as its schema block says, and the table is rebuilt"
+            f"{by_block} and the table is rebuilt"
         )
         for kinds in table.schemas.values():  # those that were compared before had the type that is declared
             kinds.setdefault(name, table.columns[name])

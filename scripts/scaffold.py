@@ -150,7 +150,7 @@ def _problem_or_note(
     declared = known.get(table.identity)
     problem = _problem(table, declared)
     if not (problem or declared or table.tells_deletes or bronze.has_tombstones(table.topics)):
-        told = "no event tells of deletes: there is no __deleted, and no record without a value"
+        told = "no event shows deletes: there is no __deleted, and no record without a value"
         setting = "delete.tombstone.handling.mode=rewrite"
         if connector:
             done.notes.append(

@@ -1,4 +1,4 @@
-"""What one call of `scaffold` did, and what it tells of new tables and of topics without models."""
+"""What one call of `scaffold` did, and what it says of new tables and of topics without models."""
 
 from dataclasses import dataclass, field
 

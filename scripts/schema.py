@@ -74,7 +74,7 @@ class TableSeen:
     renamed: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)  # column → what the source says of it
     signed: set[str] = field(default_factory=set)  # columns of `int64` that a schema block calls signed
-    # Checksum of a schema block → the types that it gives to columns. None are told of one that was compared before.
+    # Checksum of a schema block → the types that it gives to columns; empty if it was compared before.
     schemas: dict[int, dict[str, str]] = field(default_factory=dict)
 
     @property

@@ -49,7 +49,7 @@ MONITORING: dict[str, tuple[str, dict[str, str]]] = {
             "server": "Name of the connector (`topic.prefix`).",
             "database_name": "Database of the statement.",
             "schema_name": "Schema of the statement.",
-            "table_name": "Table of the change, or of the statement where no change of a table is told.",
+            "table_name": "Table of the change, or of the statement if that names no change of a table.",
             "renamed_from": "The name that the table had before the statement, where that renames it.",
             "kind": "The statement's first words, such as `ALTER TABLE`.",
             "ddl": "The statement.",

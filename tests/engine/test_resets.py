@@ -285,7 +285,7 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
     """Their order is that of a partition.
 
-    A key in two of them, a truncate in one, and a topic that was recreated are told.
+    A key in two of them, a truncate in one, and a topic that was recreated are reported.
     """
 
     def written(
