@@ -1,5 +1,6 @@
 """Where new events of a table are not as its models declare it: of another connector, key or type."""
 
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,14 @@ def check_drift(
     records.
     """
     system = bronze.system
-    changed = _changed_by_ddl(bronze, known, ddl, above_batch, models)
+    # Once schema blocks are switched off, all DDL records count: those that came meanwhile were passed over.
+    switched_off = {
+        table.identity
+        for table in seen
+        if not table.kinds and table.connector in OF_DDL and table.identity in known
+        if known[table.identity].table.schemas
+    }
+    changed = _changed_by_ddl(bronze, known, ddl, switched_off, above_batch, models)
     for table in seen:
         _check_same_table(
             system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {})
@@ -91,27 +99,37 @@ def _changed_by_ddl(
     bronze: Bronze,
     known: dict[tuple[str, ...], Declared],
     ddl: dict[tuple[str, ...], list[dict[str, Any]]],
+    all_of: Set[tuple[str, ...]],
     above_batch: int,
     models: Path,
 ) -> dict[tuple[str, ...], dict[str, str]]:
     """Of tables that have models, columns to which new DDL records give another type than declared, and the type they
     have now.
+
+    Args:
+        all_of: tables of which older DDL records count too.
     """
     todo = {
-        identity: known[identity] for identity in ddl.keys() & known.keys() if known[identity].table.connector in OF_DDL
+        identity: known[identity]
+        for identity in (ddl.keys() & known.keys()) | all_of
+        if known[identity].table.connector in OF_DDL
     }
     if not todo:
         return {}
-    topics = {str(table["topic"]) for identity in todo for table in ddl[identity]}
+    topics = {str(table["topic"]) for identity in todo for table in ddl.get(identity, [])}
+    topics |= {server for identity in all_of for server in known[identity].table.servers}  # by which it is named
     before = ddl_up_to(bronze, above_batch, todo.keys(), topics)
     changed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
         columns = declared_columns(bronze.system, declared, models)
         changed[identity] = {}
-        for topic in {table["topic"] for table in ddl[identity]}:
+        for topic in {table["topic"] for one in (before, ddl) for table in one.get(identity, [])}:
             older, new = (
                 [table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl)
             )
+            older, new = ([], older + new) if identity in all_of else (older, new)
+            if not new:
+                continue
             new = [
                 table for number, table in enumerate(new) if table not in new[number + 1 :]
             ]  # some are looked at twice

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from captures import differences, expected, records
 from conftest import SHARED, Lakehouse
-from event_factory import event
+from event_factory import event, of_mysql
 from test_types import CONNECT, DAY, DEBEZIUM, SECOND, decimal, declare, unscaled
 
 Field = tuple[str, str | None, dict[str, Any] | None]
@@ -99,6 +99,34 @@ def test_altered_tables_of_real_databases_are_theirs(lakehouse: Lakehouse, syste
         lakehouse.run(system, part)
     assert differences(lakehouse, expected(system), system) == []
     assert lakehouse.rejected(system) == []
+
+
+def test_types_of_ddl_records_count_again_once_schema_blocks_are_switched_off(lakehouse: Any) -> None:
+    """The record that changes a type lands alone, where a run looks every minute, and the next row has no block."""
+    from scripts.errors import LakehouseError
+
+    def ddl(offset: int, scale: int, digits: int) -> dict[str, Any]:
+        columns = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": digits}]
+        columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": scale})
+        told = {"primaryKeyColumnNames": ["id"], "columns": columns}
+        change = {"type": "ALTER", "id": '"public"."orders"', "table": told}
+        value = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
+        return {"topic": "shop", "offset": offset, "value": json.dumps(value)}
+
+    def row(lsn: int, scale: int, at: Field, with_block: bool) -> dict[str, Any]:
+        values = {"at": SECOND * (1000 if at == MILLIS else 10**6), "price": unscaled(lsn)}
+        described = of_schema(lsn, {"at": at, "price": numeric(10, scale)}, values)
+        value = json.loads(described["value"])
+        plain = json.loads(of_mysql({**described, "value": json.dumps(value["payload"])})["value"])
+        return {**described, "value": json.dumps({**value, "payload": plain} if with_block else plain)}
+
+    for system, changed in (("rescaled_off", (4, 3)), ("finer_off", (2, 6))):
+        lakehouse.run(system, [ddl(1, 2, 3), row(1, 2, MILLIS, True)])
+        lakehouse.run(system, [row(2, 2, MILLIS, False)])
+        lakehouse.run(system, [ddl(2, *changed)])  # the rows may say it themselves, as those before did
+        lakehouse.land(system, [row(3, changed[0], MICROS if changed[1] == 6 else MILLIS, False)])
+        with pytest.raises(LakehouseError, match=r"column (price|at) is declared .*, and new events have"):
+            lakehouse.scaffold(system)
 
 
 def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_declared(lakehouse: Any) -> None:
