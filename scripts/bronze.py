@@ -37,6 +37,8 @@ BRONZE_COLUMNS = """
 METADATA_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
+    # Each read opens all manifests, and each commit adds one: with the usual 100 the hundredth run takes twice as long.
+    "commit.manifest.min-count-to-merge": "10",
 }
 BRONZE_PROPERTIES = {
     **METADATA_PROPERTIES,

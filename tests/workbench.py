@@ -235,6 +235,7 @@ class Workbench:
             "quiet": [],
             "rebuilt": [],
             "is_behind": False,
+            "has_others": True,
             "topics": sorted({topic for one in tables for topic in one.table.topics}),
             "named": [list(one.table.identity) for one in tables],
             "unrouted": sorted({topic for one in of_topics for topic in one.table.topics}),

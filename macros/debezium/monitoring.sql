@@ -8,25 +8,23 @@
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}
+    {%- set parts = [] -%}
+    {%- for table, models in tables.items() if table not in bounds.quiet -%}
+        {%- do parts.append('select ' ~ literal(table) ~ ' as source_table, * from ('
+            ~ count_changes_sql(models[0], _uncounted(bounds, table, '_cdc_batch')) ~ ') as counted') -%}
+    {%- endfor -%}
+    {%- do parts.append(_count_other_records(events, bounds)) if bounds.has_others or not parts -%}
 select
     cast(batch as bigint) as batch,
     cast(source_table as string) as source_table,
     cast(kind as string) as kind,
     cast(op as string) as op,
     cast(reject_reason as string) as reject_reason,
-    cast(sum(events) as bigint) as events,
-    max(newest_change_at) as newest_change_at
+    cast(events as bigint) as events,
+    newest_change_at
 from (
-    {%- for table, models in tables.items() if table not in bounds.quiet %}
-    select {{ literal(table) }} as source_table, * from (
-        {{ count_changes_sql(models[0], _uncounted(bounds, table, '_cdc_batch')) }}
-    ) as counted
-    union all
-    {%- endfor %}
-    {{ _count_other_records(events, bounds) }}
+    {{ parts | join('\n    union all\n    ') }}
 ) as counts
-{#- Records of no table are found in bronze and in the events models: the same kind may come from both. #}
-group by batch, source_table, kind, op, reject_reason
 {%- endmacro %}
 
 {#- Records of topics that are no table's, and lines that are no records: counted without a table. -#}
@@ -34,55 +32,57 @@ group by batch, source_table, kind, op, reject_reason
     select
         null as source_table,
         batch,
-        case
-            when error is not null then 'rejected'
-            when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
-            when {{ _event_member('isHeartbeat') }} = 'true' or {{ _is_heartbeat_of_a_vendor() }} then 'heartbeat'
-            when lower({{ _event_member('op') }}) = 'm' then 'message'
-            when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null
-                then 'change_without_model'
-            when {{ _event_member('status') }} in ('BEGIN', 'END') then 'transaction'
-            when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }},
-                {{ _event_member('historyRecord') }}) is not null then 'ddl'
-            when {{ _event_member('source') }} is not null then 'unrecognised'
-            when {{ _event_member('aggregate_type') }} is not null then 'notification'
-            when {{ _event_member('ts_ms') }} is not null and {{ _has_no_members_but(_members_of_a_heartbeat()) }}
-                then 'heartbeat'
-            else 'unrecognised'
-        end as kind,
+        kind,
         null as op,
         error as reject_reason,
         count(*) as events,
         cast(null as timestamp) as newest_change_at
     from (
-        {%- set members -%}
-            op string, source struct<name string>, status string, ddl string, tableChanges string, historyRecord string,
-            aggregate_type string,
-            ts_ms string, isHeartbeat string, message_version string, OPERATION string, resolved string
-        {%- endset %}
-        select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
-        from {{ events }}
-        where
-            {{ _uncounted(bounds, none, 'batch') }}
-            {% if bounds.topics -%} and (error is not null or topic is null
-                or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
-    ) as records
+        select batch, {{ _kind_of_other_record() }} as kind, error
+        from (
+            {%- set members -%}
+                op string, source struct<name string>, status string, ddl string, tableChanges string,
+                historyRecord string, aggregate_type string,
+                ts_ms string, isHeartbeat string, message_version string, OPERATION string, resolved string
+            {%- endset %}
+            select *, from_json(value, 'payload struct<{{ members }}>, {{ members }}') as event
+            from {{ events }}
+            where
+                {{ _uncounted(bounds, none, 'batch') }}
+                {% if bounds.topics -%} and (error is not null or topic is null
+                    or topic not in ({{ _literals(bounds.topics) }})) {%- endif %}
+        ) as records
+        {%- for routed in bounds.routed %}
+        union all
+        select
+            batch,
+            case when error is not null then 'rejected' when kind in ('change', 'truncate') then 'change_without_model'
+                else kind end as kind,
+            error
+        from {{ routed }}
+        where {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
+        {%- endfor %}
+    ) as others
     group by batch, kind, error
-    {%- for routed in bounds.routed %}
-    union all
-    select
-        null as source_table,
-        batch,
-        case when error is not null then 'rejected' when kind in ('change', 'truncate') then 'change_without_model'
-            else kind end as kind,
-        null as op,
-        error as reject_reason,
-        count(*) as events,
-        cast(null as timestamp) as newest_change_at
-    from {{ routed }}
-    where {{ _uncounted(bounds, none, 'batch') }} and {{ _is_of_no_model(bounds) }}
-    group by all
-    {%- endfor %}
+{%- endmacro %}
+
+{% macro _kind_of_other_record() -%}
+    case
+        when error is not null then 'rejected'
+        when value is null or octet_length(value) < 64 and trim(value) = '' then 'tombstone'
+        when {{ _event_member('isHeartbeat') }} = 'true' or {{ _is_heartbeat_of_a_vendor() }} then 'heartbeat'
+        when lower({{ _event_member('op') }}) = 'm' then 'message'
+        when coalesce({{ _event_member('op') }}, {{ _event_member('OPERATION') }}) is not null
+            then 'change_without_model'
+        when {{ _event_member('status') }} in ('BEGIN', 'END') then 'transaction'
+        when coalesce({{ _event_member('ddl') }}, {{ _event_member('tableChanges') }},
+            {{ _event_member('historyRecord') }}) is not null then 'ddl'
+        when {{ _event_member('source') }} is not null then 'unrecognised'
+        when {{ _event_member('aggregate_type') }} is not null then 'notification'
+        when {{ _event_member('ts_ms') }} is not null and {{ _has_no_members_but(_members_of_a_heartbeat()) }}
+            then 'heartbeat'
+        else 'unrecognised'
+    end
 {%- endmacro %}
 
 {#- A member of a value, with a schema block or without. -#}
@@ -106,7 +106,7 @@ group by batch, source_table, kind, op, reject_reason
 {% macro _start_counting(events, tables) -%}
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'above': 0, 'up_to': 0, 'known': [], 'quiet': [], 'topics': [], 'routed': [], 'is_behind': false,
-            'rebuilt': []}) }}
+            'has_others': true, 'rebuilt': []}) }}
     {%- endif -%}
     {%- set bounds = _count_bounds(events, tables) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
@@ -134,6 +134,7 @@ group by batch, source_table, kind, op, reject_reason
     - unrouted: the topics of tables that read bronze themselves,
     - named: the names of all tables in the source,
     - is_behind: whether tables are declared otherwise now, so that records without a table are counted anew,
+    - has_others: whether records to count may be no table's,
     - rebuilt: the tables whose rows are replaced as a whole: what their staging models tell of older batches is another
       now, or they have no models any more.
 -#}
@@ -189,7 +190,17 @@ group by batch, source_table, kind, op, reject_reason
         'unrouted': bounds.unrouted | unique(case_sensitive=true) | list,
         'is_behind': counted != bounds.declarations,
     }) -%}
+    {%- do bounds.update({'has_others': bounds.is_behind or bounds.routed | length > 0
+        or _brings_others(events, bounds)}) -%}
     {{ return(bounds) }}
+{%- endmacro %}
+
+{#- Whether batches to count have records without a topic, or of topics that no table reads. -#}
+{% macro _brings_others(events, bounds) -%}
+    {%- for name in _arrived(events, bounds.above, bounds.up_to) -%}
+        {%- if name == 'other' or name[6:] not in bounds.topics -%} {{ return(true) }} {%- endif -%}
+    {%- endfor -%}
+    {{ return(false) }}
 {%- endmacro %}
 
 {#-

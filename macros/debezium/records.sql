@@ -120,21 +120,30 @@
         {{ return(run_query('select 1 from ' ~ source.relation ~ ' where ' ~ batches ~ in_topics ~ of_table
             ~ ' limit 1').rows | length > 0) }}
     {%- endif -%}
+    {%- set arrived = _arrived(source.relation, above, up_to) -%}
+    {%- for topic in source.topics if arrived.get('topic ' ~ topic, 0) > above -%} {{ return(true) }} {%- endfor -%}
+    {{ return(false) }}
+{%- endmacro %}
+
+{#-
+    The topics of bronze that have records in batches above `above`, perhaps some in older ones too: `topic <name>` →
+    their newest batch. Of records without a topic and lines that are no records the name is `other`.
+-#}
+{% macro _arrived(bronze, above, up_to) -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
-    {%- set place = invocation_id ~ source.relation ~ ' up to ' ~ up_to -%}
+    {%- set place = invocation_id ~ bronze ~ ' up to ' ~ up_to -%}
     {%- set asked = known.get(place) -%} {#- which another thread may replace meanwhile -#}
     {%- if asked is none or asked.above > above -%}
         {%- set asked = {'above': above, 'newest': {}} -%}
         {#- With a word before it, a topic of digits stays a text for dbt. -#}
-        {%- for row in run_query("select 'topic ' || topic, max(batch) from " ~ source.relation ~ ' where ' ~ batches
-            ~ ' group by topic').rows -%}
+        {%- set name = "if(error is null and topic is not null, 'topic ' || topic, 'other')" -%}
+        {%- for row in run_query('select ' ~ name ~ ', max(batch) from ' ~ bronze ~ ' where batch > ' ~ above
+            ~ ' and batch <= ' ~ up_to ~ ' group by 1').rows -%}
             {%- do asked.newest.update({row[0]: row[1] | int}) -%}
         {%- endfor -%}
         {%- do known.update({place: asked}) -%}
     {%- endif -%}
-    {%- for topic in source.topics if asked.newest.get('topic ' ~ topic,
-        0) > above -%} {{ return(true) }} {%- endfor -%}
-    {{ return(false) }}
+    {{ return(asked.newest) }}
 {%- endmacro %}
 
 {#-

@@ -75,8 +75,8 @@
             'write.delete.mode' = 'merge-on-read',
             'write.update.mode' = 'merge-on-read',
             'write.metadata.metrics.max-inferred-column-defaults' = '200',
-            'write.metadata.delete-after-commit.enabled' = 'true',
-            'write.metadata.previous-versions-max' = '10',
+            'write.metadata.delete-after-commit.enabled' = 'true', 'write.metadata.previous-versions-max' = '10',
+            'commit.manifest.min-count-to-merge' = '10',
             'cdc.bronze' = {{ literal(bounds.bronze) }},
             {%- if bounds.declarations is defined %}
             'cdc.declarations' = {{ literal(tojson(bounds.declarations)) }}
