@@ -1,7 +1,7 @@
 """The benchmark: this project against `hand_written.py`, in turn, as whole processes.
 
-    python benchmarks/bench.py [--history 400000] [--increment 10000] [--runs 3] [--against CHECKOUT] [--ours-only]
-    [--work DIR]
+    python benchmarks/bench.py [--history 400000] [--increment 10000] [--runs 3] [--against CHECKOUT] [--histories]
+    [--ours-only] [--work DIR]
 
 prints the wall seconds of every run, their medians, and the ratios of the medians. Machines are noisy: only figures of
 one
@@ -13,6 +13,7 @@ call are compared. The phases of a run, each on the lakehouse that the one befor
 - resident: the same of more events, once on a server that has just been started (first) and once more (warm)
 - new column: an increment in a fresh process, in which one of the four tables has a column more
 
+`histories` is this project with a history of each of the four tables (`--histories`).
 `hand` is the hand-written job with the JVM's defaults, `hand tuned` with this project's flags and heap; both get the
 jars as this project does, so none looks a package up. `--against` adds another checkout of this project, to see what a
 change costs; `--ours-only` leaves the hand-written job out.
@@ -119,6 +120,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--histories", action="store_true")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "target" / "bench")
     options = parser.parse_args()
     work: Path = options.work.resolve()
@@ -132,6 +134,9 @@ def main() -> None:
         projects = {"ours": Project(REPOSITORY, work / "ours")}
         if options.against:
             projects["against"] = Project(options.against.resolve(), work / "against")
+        if options.histories:
+            projects["histories"] = Project(REPOSITORY, work / "histories")
+            projects["histories"].environment["HISTORY"] = "t1 t2 t3 t4"
         hands = {} if options.ours_only else {name: work / name.replace(" ", "-") for name in HAND}
         for lakehouse in hands.values():
             shutil.rmtree(lakehouse, ignore_errors=True)
