@@ -18,12 +18,15 @@ from scripts.built import (
     counted_up_to,
     digest,
     digest_of_macros,
+    kind_of_views,
     model_files,
     property_of,
+    relations_in,
     tables_in,
 )
 from scripts.declared import declared_tables
 from scripts.history import write_history
+from scripts.names import SYSTEM_MODELS
 from scripts.observe import Bronze, digest_of_keys
 from scripts.own_models import OwnModels, own_files
 from scripts.scaffold import scaffold
@@ -99,7 +102,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
     of_systems = dict(zip(systems, scaffolded, strict=True))
-    macros, silver = digest_of_macros(), tables_in(spark, "silver", "tables", "views")
+    macros, silver = digest_of_macros(), relations_in(spark, "silver")
     ids = {system: bronze_id(spark, system) for system in systems}
     texts: dict[str, str] = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
@@ -120,6 +123,8 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
     others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
+    if kind_of_views() == "table" and any(built.has_views(system) for system in systems):
+        _drop_views(spark, manifest or dbt_commands.manifest(), wanted.keys() | own.chosen.keys())
     failed: list[str] = []
     # What is rebuilt reads all that the events model has: what landed has to be in there already.
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
@@ -175,11 +180,26 @@ def _wanted(
         if is_another or is_dropped or declared.table.topics & done.topics or staging in wanted:
             wanted |= {staging: False, silver: False}
     if (done.topics or edited or is_another) and (MODELS / "monitoring" / system).exists():
-        wanted[f"{system}__event_counts"] = False
+        wanted |= dict.fromkeys(_monitoring(system), False)
         if (MODELS / "staging" / system / f"{system}__events.sql").exists():
             wanted[f"{system}__events"] = False
     keyed_otherwise = _keyed_otherwise(spark, system, edited & there) if edited else []
     return wanted | dict.fromkeys(done.written, False) | dict.fromkeys([*done.rebuilt, *keyed_otherwise], True)
+
+
+def _monitoring(system: str) -> set[str]:
+    """The models of monitoring that have to be built if something has landed: the counts, and what views would be."""
+    names = SYSTEM_MODELS - {"events"} if kind_of_views() == "table" else {"event_counts"}
+    return {f"{system}__{name}" for name in names} & {path.stem for path in model_files(system)}
+
+
+def _drop_views(spark: SparkSession, manifest: Any, models: Collection[str]) -> None:
+    """Drop the views of these models, which become tables. dbt does not see them: it asks for no views then."""
+    nodes = [one for one in manifest.nodes.values() if one.resource_type == "model" and one.name in models]
+    for schema in sorted({node.schema for node in nodes}):
+        names = {node.alias for node in nodes if node.schema == schema}
+        for name in sorted(names & tables_in(spark, schema, "views")):
+            spark.sql(f"drop view `{schema}`.`{name}`")
 
 
 def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list[str]:
@@ -196,11 +216,12 @@ def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list
 
 def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
     """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
-    selected = sorted(models)
+    selected, are_tables = sorted(models), kind_of_views() == "table"
+    of_table = "" if are_tables else ",config.materialized:table"
     for system in systems:
-        if tables_in(spark, system):
+        if are_tables or tables_in(spark, system):
             live = {path.stem for path in (MODELS / "live" / system).glob("*.sql")} - set(models)
-            selected += [f"live_{name},config.materialized:table" for name in sorted(models) if f"live_{name}" in live]
+            selected += [f"live_{name}{of_table}" for name in sorted(models) if f"live_{name}" in live]
     return selected
 
 
@@ -213,6 +234,7 @@ def _remember(
     built.state["bronze"] |= ids
     for system, scaffolded in done.items():
         built.state["batches"][system] = scaffolded.up_to
+        built.state["views"][system] = kind_of_views()
         built.state["counted"][system] = counted_up_to(spark, system)
         built.state["refused"][system] = sorted(scaffolded.refused)
 
@@ -246,7 +268,7 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
             elif (one.table.name,) in found:
                 others += layers
         rebuilt += [f"{system}__events"] if is_routed else []
-        others += sorted(models & {f"{system}__event_counts"})
+        others += sorted(_monitoring(system))
     with _building(say):
         failed: list[str] = []
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):

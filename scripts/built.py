@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts.errors import UsageError
 from scripts.own_models import is_scaffolded
 from scripts.spark import PROJECT, lakehouse_dir
 
@@ -20,6 +22,7 @@ STATE: dict[str, Callable[[Any], Any]] = {
     "bronze": str,  # of which bronze table that is
     "refused": lambda topics: list(map(str, topics)),  # topics of tables that got no models
     "counted": int,  # the newest batch that its counts had
+    "views": str,  # what its views are: view or table
     "own": lambda one: {  # what is known of each model that a person wrote (`OwnModels`)
         "text": str(one["text"]),
         "reads": list(map(str, one["reads"])),
@@ -38,7 +41,7 @@ class Built:
         self.path = lakehouse_dir() / "built.json"
         self.state: dict[str, dict[str, Any]] = {part: {} for part in STATE}
         with suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
-            found = {"own": {}} | json.loads(self.path.read_bytes())  # older states do not have it
+            found = {"own": {}, "views": {}} | json.loads(self.path.read_bytes())  # older states lack them
             self.state = {
                 part: {str(name): form(entry) for name, entry in found[part].items()} for part, form in STATE.items()
             }
@@ -57,14 +60,35 @@ class Built:
         there = {path.stem for path in model_files(system)}
         return known if all(name in there for name in self.state["models"] if name.startswith(f"stg_{system}__")) else 0
 
+    def has_views(self, system: str) -> bool:
+        """Whether its models were built with views."""
+        return system in self.state["batches"] and self.state["views"].get(system, "view") == "view"
+
     def save(self) -> None:
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps(self.state, indent=1, sort_keys=True), encoding="utf-8")
         part.replace(self.path)
 
 
+def kind_of_views() -> str:
+    """What a model that is a view becomes: `view` or `table`.
+
+    Raises:
+        UsageError: LAKEHOUSE_VIEWS is something else.
+    """
+    kind = os.environ.get("LAKEHOUSE_VIEWS", "view")
+    if kind not in ("view", "table"):
+        raise UsageError(f"LAKEHOUSE_VIEWS={kind}: expected view or table.")
+    return kind
+
+
+def relations_in(spark: SparkSession, schema: str) -> set[str]:
+    """The tables and views of a schema, which may not be there. A catalog may have no views if they are tables."""
+    return tables_in(spark, schema, "tables", *["views"] * (kind_of_views() == "view"))
+
+
 def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
-    """The tables of a schema, which may not be there; views too if `kinds` are `tables` and `views`."""
+    """The tables of a schema, which may not be there; its views if `kinds` are `views`."""
     if not any(row.namespace == schema for row in spark.sql("show namespaces").collect()):
         return set()
     rows = [row for kind in kinds or ("tables",) for row in spark.sql(f"show {kind} in `{schema}`").collect()]
@@ -96,7 +120,8 @@ def model_files(system: str) -> list[Path]:
 def digest_of_macros() -> str:
     """A digest of what every model depends on."""
     folders = PROJECT / "macros", PROJECT / "dbt_packages" / "debezium_lakehouse" / "macros"
-    return digest(*sorted(path for folder in folders for path in folder.rglob("*.sql")), PROJECT / "dbt_project.yml")
+    texts = digest(*sorted(path for folder in folders for path in folder.rglob("*.sql")), PROJECT / "dbt_project.yml")
+    return texts if kind_of_views() == "view" else f"{texts} table "
 
 
 def digest(*paths: Path) -> str:

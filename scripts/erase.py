@@ -18,7 +18,7 @@ from scripts.built import MODELS
 from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
 from scripts.errors import LakehouseError, UsageError
-from scripts.maintain import Maintenance
+from scripts.maintain import Maintenance, all_tables
 from scripts.messages import end_with, say, shown
 from scripts.prune import mark_of, properties_of, readers
 from scripts.spark import locked, session
@@ -26,6 +26,7 @@ from scripts.spark import locked, session
 ERASING = "cdc.erasing"  # a property of the change log from the first statement to the last
 COORDINATES = """batch, if(partition is not null and offset is not null, xxhash64(topic, partition), xxhash64(file)),
     if(partition is not null and offset is not null, offset, line), coalesce(key, '')"""
+RECORD = "coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line))"  # as event_id has it
 STAYS = """What may still hold it: backups; the source's topics, and the files that were named as EVENTS; the logs of
 Spark and dbt; files of runs that were stopped, which make maintain removes after a day; other tables of the source,
 and your own models, where they mention it. An event that lands again brings the row back."""
@@ -69,6 +70,8 @@ class Erasure:
         if not there and ERASING not in properties_of(self.spark, log):
             raise LakehouseError(f"{self.system}: no row or event of {self.declared.table.name} has this key.")
         self._sql(log, f"alter table {log} set tblproperties ('{ERASING}' = 'true')")
+        for table, condition in self._in_place_of_views().items():
+            self._erase(table, condition, "")
         batches, events = self._batches(), self.events if self.declared.routed else ""
         condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
         for table in filter(None, (f"bronze.`{self.system}`", events)):
@@ -79,6 +82,17 @@ class Erasure:
             self._count_again(batches)
         self._erase(log, rows.of_log, self._mark(log))
         self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
+
+    def _in_place_of_views(self) -> dict[str, str]:
+        """The tables that stand for views of the others, and the condition of the rows in each."""
+        system, name, rows = self.system, self.declared.relation, self.rows
+        rejected = f"event_id in (select _cdc_event_id from {rows.log} where {rows.of_log})"
+        if self.declared.routed:
+            rejected += f" or event_id in (select {RECORD} from {self.events} where {rows.of_no_table})"
+        views = {f"`{schema}`.`{name}`": rows.of_state(name) for schema in (system, f"{system}_history")}
+        views[f"`monitoring`.`{system}__rejected_events`"] = rejected
+        there = all_tables(self.spark)
+        return {table: condition for table, condition in views.items() if table in there}
 
     def _check_no_other_log(self) -> None:
         """Two change logs that read one topic without an events model have each record twice."""

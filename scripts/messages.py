@@ -21,7 +21,7 @@ CAUSES = {
         " AWS_SECRET_ACCESS_KEY, ~/.aws, or the role of the machine"
     ),
     r"(Creat|Replac)ing a view is not supported|does not support endpoint: \S+ \S*/views|does not support views": (
-        "the catalog has no views, or cannot replace them. Name one that can"
+        "the catalog has no views, or cannot replace them. Set LAKEHOUSE_VIEWS=table"
     ),
     "Unable to load credentials": (
         "no keys for the object store were found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use ~/.aws or a"

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
-from scripts.built import tables_in
+from scripts.built import relations_in
 from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import all_tables, of_system
@@ -141,16 +141,16 @@ class Report:
                 f" {', '.join(f'unix_millis({at}) / 1000 as {at}' for at in times)} from monitoring.`{system}__lag`"
             ]
             for system, of_system in self.declared.items()
-            if of_system and f"{system}__lag" in self.views()
+            if of_system and f"{system}__lag" in self.monitoring()
         }
         for row in self.ask("delays", queries):
             self.figures[row.system].delays.append(Delay(row.name, *(row[at] for at in times)))
 
-    def views(self) -> set[str]:
-        """The views of monitoring."""
-        if not hasattr(self, "_views"):
-            self._views = tables_in(self.spark, "monitoring", "views")
-        return self._views
+    def monitoring(self) -> set[str]:
+        """The tables and views of monitoring."""
+        if not hasattr(self, "_monitoring"):
+            self._monitoring = relations_in(self.spark, "monitoring")
+        return self._monitoring
 
     def read_rows(self) -> None:
         """Rows and deleted rows of the tables with a key; records of the others."""

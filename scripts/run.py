@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from scripts import build, dbt_commands, runs
 from scripts.arguments import Request, requests, seconds_between
 from scripts.bronze import Landed
-from scripts.built import Built
+from scripts.built import Built, kind_of_views
 from scripts.errors import LakehouseError, ResourceError, UsageError
 from scripts.files import event_files
 from scripts.kafka import Topics, add_connector
@@ -64,6 +64,7 @@ def _run(todo: list[Request], every: int) -> int:
             f"the schema of the profile is {prefix} (LAKEHOUSE_SCHEMA): make run builds the tables that all share. "
             "Unset it, or use dbt for tables of your own (docs/dbt-project.md)."
         )
+    kind_of_views()  # that it is one
     named = {request.system: request.events for request in todo if request.events}
     files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
     dbt = threading.Thread(target=dbt_commands.prepare, daemon=True)  # takes seconds, as starting Spark does

@@ -7,7 +7,7 @@
     {%- if config.get('incremental_strategy') == 'debezium_merge' -%}
         {{ return(debezium_merge_materialization()) }}
     {%- else -%}
-        {{ return(dbt_spark.materialization_incremental_spark()) }}
+        {{ return(dbt.materialization_incremental_spark()) }}
     {%- endif -%}
 {%- endmaterialization %}
 

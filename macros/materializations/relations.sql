@@ -2,14 +2,14 @@
     Tables and views of a schema, in the four columns of SHOW TABLE EXTENDED that the adapter reads.
 
     Iceberg refuses SHOW TABLE EXTENDED, and dbt-spark's fallback describes every table with a statement of its
-    own and never sees views.
+    own and never sees views. Where views are tables, nothing asks the catalog for views: it may have none.
 -#}
 {% macro spark__list_relations_without_caching(relation) %}
     {%- set tables = run_query('show tables in ' ~ relation.schema) -%}
-    {%- set views = run_query('show views in ' ~ relation.schema) -%}
+    {%- set views = [] if _views_are_tables() else run_query('show views in ' ~ relation.schema).rows -%}
     {%- set rows = [] -%}
     {%- set seen = [] -%}
-    {%- for view in views.rows -%}
+    {%- for view in views -%}
         {%- do seen.append(view[1]) -%}
         {%- do rows.append([relation.schema, view[1], false, 'Type: VIEW']) if not view[2] -%}
     {%- endfor -%}
@@ -18,6 +18,20 @@
     {%- endfor -%}
     {% do return(rows) %}
 {% endmacro %}
+
+{#- Whether all views are tables (LAKEHOUSE_VIEWS): the catalog has no views, or other readers cannot read them. -#}
+{% macro _views_are_tables() -%}
+    {%- set kind = env_var('LAKEHOUSE_VIEWS', 'view') -%}
+    {%- if kind not in ('view', 'table') -%}
+        {{ exceptions.raise_compiler_error('LAKEHOUSE_VIEWS=' ~ kind ~ ': expected view or table.') }}
+    {%- endif -%}
+    {{ return(kind == 'table') }}
+{%- endmacro %}
+
+{#- A view of any model, as dbt builds it; or a table, which keeps its rows until the model is built again. -#}
+{% macro create_or_replace_view() -%}
+    {{ return(dbt.materialization_table_spark() if _views_are_tables() else dbt.create_or_replace_view()) }}
+{%- endmacro %}
 
 {#-
     The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before
@@ -34,7 +48,7 @@
 -#}
 {% materialization clone, adapter='spark' -%}
     {%- if config.get('file_format') == 'delta' -%}
-        {{ return(dbt_spark.materialization_clone_spark()) }}
+        {{ return(dbt.materialization_clone_spark()) }}
     {%- elif not defer_relation or (load_cached_relation(this) and not flags.FULL_REFRESH) -%}
         {{ return({'relations': []}) }}
     {%- endif -%}
@@ -56,6 +70,6 @@
     {%- if config.get('file_format') == 'iceberg' -%}
         {%- do _comment_columns(relation, column_dict) -%}
     {%- else -%}
-        {%- do dbt_spark.spark__alter_column_comment(relation, column_dict) -%}
+        {%- do dbt.spark__alter_column_comment(relation, column_dict) -%}
     {%- endif -%}
 {%- endmacro %}

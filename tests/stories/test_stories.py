@@ -325,6 +325,19 @@ def test_descriptions_that_change_become_comments_with_the_next_changes(lakehous
     assert silver["_cdc_position"] and live["id"] == silver["id"]
 
 
+def test_an_incremental_model_of_a_person_may_have_a_strategy_of_dbt_spark(lakehouse: Lakehouse, project: Path) -> None:
+    lakehouse.run("tallied", [created(10, id=1, note="a")])
+    tally = project / "models" / "marts" / "tally.sql"
+    tally.parent.mkdir()
+    tally.write_text(
+        "{{ config(materialized = 'incremental', incremental_strategy = 'append') }}\n"
+        "select count(*) as orders from {{ ref('live_tallied__orders') }}\n"
+    )
+    lakehouse.build_landed("tallied")
+    lakehouse.run("tallied", [created(20, id=2, note="b")])
+    assert lakehouse.sql("select orders from marts.tally order by orders") == [(1,), (2,)]
+
+
 def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
     lakehouse.land("bydbt", [created(10, id=1, note="a")])
     lakehouse.scaffold("bydbt")

@@ -193,6 +193,24 @@ def test_dbt_through_the_thrift_server(
     assert found == expected
 
 
+def test_a_catalog_without_views(expected: list[str], tmp_path: Path) -> None:
+    """Iceberg's Hadoop catalog has none, as Glue. Each command works, and a view would have failed."""
+    project = Project(tmp_path / "project")
+    profile = project.folder / "profiles" / "profiles.yml"
+    text = profile.read_text()
+    assert text.count("lakehouse.type: jdbc") == 1
+    text = re.sub('spark.sql.catalog.lakehouse.uri: "jdbc:sqlite.*', "", text)
+    profile.write_text(text.replace("lakehouse.type: jdbc", "lakehouse.type: hadoop"))
+    assert project.built(LAKEHOUSE_VIEWS="table") == expected
+    for module in ("report", "maintain"):
+        project.call(module, LAKEHOUSE_VIEWS="table")
+    dbt = [str(Path(sys.executable).with_name("dbt")), "test", "--quiet"]
+    environment = {**project.environment, "LAKEHOUSE_VIEWS": "table"}
+    done = subprocess.run(dbt, cwd=project.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert project.sums(LAKEHOUSE_VIEWS="table") == expected
+
+
 def test_what_a_cluster_or_a_store_lacks_is_named(master: str, store: dict[str, str], tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     output = {"LAKEHOUSE_TARGET": "s3", "LAKEHOUSE_CATALOG_URI": f"jdbc:sqlite:{tmp_path}/catalog.db", **store}
