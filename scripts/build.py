@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts import dbt_commands, runs
+from scripts import dbt_commands, resets, runs
 from scripts.arguments import Request
 from scripts.built import (
     MODELS,
@@ -130,6 +130,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
         if chosen:
             failed += _run(_with_live_tables(spark, systems, chosen), options, say, chosen, manifest)
+    failed += resets.ask(spark, systems, wanted, say)
     if not wanted and not own.chosen:
         say("Nothing new to build.")
     built.state["own"] = own.state_after(failed)
@@ -274,6 +275,7 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
             if names:
                 failed += _run(_with_live_tables(spark, systems, names), options, say, names)
+        failed += resets.ask(spark, systems, [*rebuilt, *others], say)
         if not failed:
             failed += _build_own(Built(), [*others, *rebuilt], say)
     return len(failed)

@@ -1,6 +1,5 @@
-"""What a run shows at its end: what each source table had and has, rejected records, and logs that started over."""
+"""What a run shows at its end: what each source table had and has, and rejected records."""
 
-import json
 import time
 from collections import Counter
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
-from scripts.built import MODELS, Built, property_of, tables_in
+from scripts.built import MODELS, Built, tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
 
@@ -219,35 +218,6 @@ def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[t
         from ({" union all ".join(queries)}) as rows group by system, relation
         """).collect()
     return {(row.system, row.relation): row for row in found}
-
-
-def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
-    """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
-    found = {}
-    tables = [(one, "silver" if one.table.keys else "staging") for one in declared_tables(system, MODELS).values()]
-    there = {layer: tables_in(spark, layer) for layer in {layer for _, layer in tables}}
-    for declared, layer in tables:
-        table = declared.model(layer, system)
-        if table in there[layer]:
-            stored = property_of(spark, f"{layer}.`{table}`", "cdc.resets")
-            if stored.startswith("{") and (resets := json.loads(stored)):
-                found[declared.table.name] = resets
-    return found
-
-
-def report_resets(spark: SparkSession, systems: list[str]) -> None:
-    """Say where the source's log started over."""
-    found = {system: resets(spark, system) for system in systems}
-    for system, tables in found.items():
-        for table, places in tables.items():
-            runs.warn(system)
-            for place, (first, last, count) in places.items():
-                say(
-                    f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before"
-                    " them: the source's log started over, and the older states are shown."
-                )
-    if any(found.values()):
-        say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
 
 
 def next_steps(system: str) -> None:

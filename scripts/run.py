@@ -21,7 +21,8 @@ from scripts.files import event_files
 from scripts.kafka import Topics, add_connector
 from scripts.loader import land_files, land_topics
 from scripts.messages import end_with, say
-from scripts.results import next_steps, report_resets, show, without_tables
+from scripts.resets import report_resets
+from scripts.results import next_steps, show, without_tables
 from scripts.setup import kafka_jars
 from scripts.spark import log_file, record_class_archive, schema_prefix, session
 from scripts.stores import File

@@ -363,6 +363,11 @@ class Engine:
                 say(f"  {node.name}: {' '.join(lines[:4])}")
         return failed
 
+    def operation(self, name: str, arguments: dict[str, Any]) -> None:
+        """What `dbt run-operation` does."""
+        module = self._macros.module(execute=True, run_query=self._query)
+        getattr(module, name)(**arguments)
+
     def _depth(self, node: Any, graph: dict[str, Any]) -> int:
         parents = [graph["nodes"][name] for name in node.depends_on.nodes if name in graph["nodes"]]
         return 1 + max((self._depth(parent, graph) for parent in parents), default=0)

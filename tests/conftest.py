@@ -139,6 +139,9 @@ class Lakehouse:
     def _built_by_engine(
         self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None, conflicts: Any = None
     ) -> list[str]:
+        if arguments[0] == "run-operation":
+            self._engine.operation(arguments[1], json.loads(arguments[3]))
+            return []
         selected, full_refresh = _selection(arguments, self.project / "models")
         selected = [name for name in selected if not name.endswith("__lag")]  # the stories read it
         return list(self._engine.run(selected, full_refresh, say))
@@ -250,9 +253,11 @@ class Lakehouse:
 
     def resets(self, system: str) -> dict[str, dict[str, list[int]]]:
         """What `make run` tells of resets: table → partition or file → first and last number, and how many changes."""
-        from scripts.results import resets
+        from scripts import resets
 
-        return resets(self.spark, system)
+        models = {path.stem for path in (self.project / "models").glob(f"staging/{system}/*.sql")}
+        assert not resets.ask(self.spark, [system], models, print)
+        return resets.resets(self.spark, system)
 
     def rejected(self, system: str) -> list[tuple[Any, ...]]:
         return self.sql(f"select event_id, reason from monitoring.{system}__rejected_events order by 1, 2")

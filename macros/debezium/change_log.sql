@@ -16,6 +16,8 @@
     {%- do bounds.update({'properties': {
         'write.parquet.stats-enabled.column._cdc_value': 'false',
         'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
+        'cdc.compared': '0',
+        'cdc.resets': '{}',
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- do _check_all_records_are_there(source) if bounds.is_new -%}
@@ -75,7 +77,7 @@
     - declared: of a change log, the arguments of `debezium_changes`.
 
     A change log that was rolled back gets another `base`: its readers have merged what it does not hold, and are
-    rebuilt. `compared` is the append up to which a log without a key was searched for resets (`_store_resets_of_log`).
+    rebuilt.
 -#}
 {% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
@@ -114,9 +116,6 @@
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'snapshot': none if is_new else stored['current-snapshot-id'],
-        'is_without_key': declared and not declared['keys'] and source.is_log,
-        'compared': [stored.get('cdc.compared', '0') | int, merged.append or 0] | min(case_sensitive=true),
-        'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'batch': batch,
         'properties': {},
     }) }}

@@ -49,23 +49,18 @@
     - has_new: whether changes or rejected records lie between the two,
     - found, replaced: of a rebuild, the changes and rejected records among those read before, and what
       `_counted_by_replaced` knows,
-    - is_log: whether positions are those of a log,
-    - truncated_at, truncated_by: position, event, time and batch of the last truncate; known_truncated_at: the stored
-      position; is_truncated: whether new changes hold one,
+    - truncated_at: the position of the last truncate; known_truncated_at: the stored one; is_truncated: whether new
+      changes hold one,
     - described: a digest of the comments of its columns,
     - has_partial: whether new changes have unavailable values,
     - is_of_documents, patched: whether the table has patches, and the columns with some,
     - passes_keys_on, tells_moves, is_moved: whether the table has `_cdc_moves`, the change log `_cdc_move`, and rows
       some of these,
     - lowest, merged_position: the least place in the log of new changes, and the greatest one merged,
-    - places, batches: of new changes, at most two of each,
-    - has_snapshot, is_of_topic: whether some are of a snapshot, or have no place in a log,
-    - is_in_order, has_key_in_places: see `_order_of_keys`,
     - is_whole: whether no row ever had an unavailable value,
     - is_narrow: whether the newer row counts as a whole,
     - counted, newest_batch: how many changes and rejected records were merged (`<number>:<number>`, empty if unknown),
       and up to which batch,
-    - known_resets, resets: the resets of the log, as stored and as found now,
     - batch: the column that holds the batch.
 -#}
 {% macro _look_up_bounds(changes, keys, columns) -%}
@@ -104,7 +99,6 @@
         'up_to': state.append,
         'has_new': is_new or state.append > above,
         'truncated_at': '' if is_new else stored.get('cdc.truncated-at', ''),
-        'truncated_by': none if is_new else fromjson(stored.get('cdc.truncated-by', 'null')),
         'known_truncated_at': stored.get('cdc.truncated-at', ''),
         'described': stored.get('cdc.described', ''),
         'is_of_documents': source.is_of_documents,
@@ -112,13 +106,11 @@
         'passes_keys_on': source.passes_keys_on,
         'tells_moves': source.tells_moves,
         'is_moved': source.tells_moves and merged.is_moved,
-        'is_log': source.is_log,
         'merged_position': merged.second,
         'is_whole': merged.is_whole,
         'counted': merged.counted if above else '0:0',
         'newest_batch': merged.batch,
         'replaced': _counted_by_replaced(landed_batches(source.bronze).id) if is_new else {},
-        'known_resets': '{}' if is_new else stored.get('cdc.resets', '{}'),
         'batch': '_cdc_batch',
     } -%}
     {%- do _ask_new_changes(bounds) if bounds.has_new -%}
@@ -149,20 +141,9 @@
         'has_partial': found.partial > 0,
         'is_moved': bounds.is_moved or found.moved > 0,
         'lowest': found.lowest,
-        'places': fromjson(found.places),
-        'batches': fromjson(found.batches),
-        'has_snapshot': found.snapshots > 0,
-        'is_of_topic': found.of_topic > 0,
-        'is_in_order': (found.order_of_keys or 0) | int in (0, 2),
-        'has_key_in_places': (found.order_of_keys or 0) | int >= 2,
         'is_truncated': found.truncated_at is not none,
+        'truncated_at': [bounds.truncated_at, found.truncated_at or ''] | max(case_sensitive=true),
     }) -%}
-    {%- if bounds.is_truncated and found.truncated_at > bounds.truncated_at -%}
-        {%- do bounds.update({
-            'truncated_at': found.truncated_at,
-            'truncated_by': [found.truncate, found.truncate_changed_at, found.truncate_batch | int],
-        }) -%}
-    {%- endif -%}
     {%- if bounds.is_of_documents -%}
         {%- set patches = 'select explode(_cdc_patches.name) from ' -%}
         {%- set names = run_query(patches ~ new ~ ('' if bounds.is_new else ' union ' ~ patches ~ this)) -%}
@@ -174,7 +155,6 @@
             ~ '  Give it meta.debezium.connector and keys in its YAML, as make run writes them.'
         ) }}
     {%- endif -%}
-    {%- do bounds.update({'resets': debezium_resets(bounds)}) -%}
     {#- Where a row may hold a value, a late change of the whole row would overwrite it, unless it is no late one. #}
     {%- do bounds.update({
         'is_whole': bounds.is_whole and not bounds.has_partial,
@@ -187,13 +167,9 @@
 
 {#- The query that asks what new changes are. -#}
 {% macro _question_of_changes(bounds, new) -%}
-    {%- set is_place, is_truncate = "filter (where _cdc_kind in ('change', 'truncate'))",
-        "filter (where _cdc_kind = 'truncate')" -%}
     {%- set is_change, is_reject = "_cdc_kind in ('change', 'truncate') and not " ~ _is_old_half(),
         "_cdc_kind = 'rejected' and not " ~ _is_old_half() -%}
     {%- set is_replaced = ' and _cdc_batch <= ' ~ bounds.replaced.batch if bounds.replaced.batch is defined else '' -%}
-    {#- A set of few numbers is also what keeps Spark from sorting all changes to count them. #}
-    {%- set few = 'to_json(slice(sort_array(collect_set({}) ' ~ is_place ~ '), 1, 2))' -%}
     {%- set asked = {
         'changes': 'count_if(' ~ is_change ~ ')',
         'rejected': 'count_if(' ~ is_reject ~ ')',
@@ -203,17 +179,9 @@
         'newest_batch': 'max(_cdc_batch)',
         'partial': 'count(_cdc_omitted)',
         'moved': "count_if(contains(_cdc_move, ' '))" if bounds.tells_moves else '0',
-        'lowest': 'min(' ~ log_position() ~ ') ' ~ is_place,
+        'lowest': 'min(' ~ log_position() ~ ") filter (where _cdc_kind in ('change', 'truncate'))",
         'highest': 'max(' ~ log_position() ~ ") filter (where _cdc_kind = 'change')",
-        'truncated_at': 'max(_cdc_position) ' ~ is_truncate,
-        'truncate': 'max_by(_cdc_event_id, _cdc_position) ' ~ is_truncate,
-        'truncate_changed_at': 'cast(max_by(_cdc_changed_at, _cdc_position) ' ~ is_truncate ~ ' as string)',
-        'truncate_batch': 'max_by(_cdc_batch, _cdc_position) ' ~ is_truncate,
-        'places': few.replace('{}', '_cdc_place_hash'),
-        'batches': few.replace('{}', '_cdc_batch'),
-        'snapshots': 'count_if(_cdc_is_snapshot) ' ~ is_place,
-        'of_topic': 'count_if(' ~ _has_no_log_place() ~ ') ' ~ is_place,
-        'order_of_keys': 'any_value((' ~ _order_of_keys(new, bounds.get('keys')) ~ '))' if bounds.is_log else '0',
+        'truncated_at': "max(_cdc_position) filter (where _cdc_kind = 'truncate')",
     } -%}
     {%- set aggregates = [] -%}
     {%- for name, aggregate in asked.items() -%} {%- do aggregates.append(aggregate ~ ' as ' ~ name) -%} {%- endfor -%}

@@ -24,7 +24,6 @@
     - keys: the key columns of its `meta`; none where it has none,
     - routed_by: the events model that it reads, or none,
     - declaration: its text,
-    - is_log: whether its connector's positions are those of a log,
     - is_of_documents: whether its rows are documents with a key,
     - passes_keys_on: whether rows may pass keys on in a transaction,
     - tells_moves: whether the staging model has what tells that; not where its text names another connector than its
@@ -51,7 +50,6 @@
         'keys': meta.get('keys'),
         'routed_by': parent if parent in graph.nodes else none,
         'declaration': staging.raw_code,
-        'is_log': not meta.get('connector') or debezium_connector(meta.connector).is_log,
         'is_of_documents': is_of_documents(meta),
         'passes_keys_on': _passes_keys_on(meta),
         'tells_moves': _passes_keys_on(meta)

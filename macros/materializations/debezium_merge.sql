@@ -48,7 +48,6 @@
         {%- endif -%}
         {%- do _write_replayed(bounds) if bounds.replay is defined -%}
     {%- endif -%}
-    {%- do _store_resets_of_log(bounds) if bounds.is_without_key -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
     {{ run_hooks(post_hooks) }}
@@ -83,15 +82,13 @@
             {%- else %}
             'write.metadata.metrics.column.{{ bounds.batch }}' = 'full',
             {{ _declaration_properties(bounds) }},
-            'cdc.described' = '{{ local_md5(_descriptions(_described_columns(bounds)) | join) }}',
             {%- if bounds.counted is defined %}
             'cdc.keys' = {{ literal(local_md5(tojson(bounds.get('keys')))) }},
             'cdc.truncated-at' = {{ literal(bounds.truncated_at) }},
-            'cdc.truncated-by' = {{ literal(tojson(bounds.truncated_by)) }},
             'cdc.routed' = '{{ 'true' if bounds.is_routed else 'false' }}',
             'cdc.built-from' = '{{ bounds.newest_batch }} {{ bounds.counted or '0:0' }}',
             {%- endif %}
-            'cdc.resets' = {{ literal(bounds.get('resets', '{}')) }}
+            'cdc.described' = '{{ local_md5(_descriptions(_described_columns(bounds)) | join) }}'
             {%- endif %}
             {%- for name, value in dict(bounds.get('properties', {}), **(config.get('tblproperties') or {})).items() %},
             {{ literal(name) }} = {{ literal(value) }}
@@ -145,14 +142,10 @@
 {% macro _merge_changes(bounds) -%}
     {%- do _follow_descriptions(bounds) -%}
     {%- do _check_no_other_truncate(bounds) -%}
-    {%- if bounds.is_truncated or bounds.resets != bounds.known_resets -%}
+    {%- if bounds.is_truncated -%}
         {%- do _store_with_next_commit(none) -%}
+        {%- do _truncate_silver(bounds) -%}
     {%- endif -%}
-    {%- if bounds.resets != bounds.known_resets -%}
-        {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.resets' = " ~ literal(bounds.resets)
-            ~ ")") -%}
-    {%- endif -%}
-    {%- if bounds.is_truncated -%} {%- do _truncate_silver(bounds) -%} {%- endif -%}
     {%- do _store_with_next_commit(bounds) -%}
     {%- call statement('main') -%}
         {{ debezium_merge_sql(this, '(' ~ sql ~ ')', bounds.get('keys'), bounds.columns, bounds.patched,
@@ -231,10 +224,7 @@
 {#- What is older than a truncate is gone. -#}
 {% macro _truncate_silver(bounds) -%}
     {%- set position = literal(bounds.truncated_at) -%}
-    {%- do run_query(
-        "alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ position
-        ~ ", 'cdc.truncated-by' = " ~ literal(tojson(bounds.truncated_by)) ~ ")"
-    ) -%}
+    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.truncated-at' = " ~ position ~ ")") -%}
     {%- set moved_later = ' and coalesce(_cdc_moves.`out`._cdc_position, \'\') < '
         ~ position if bounds.is_moved else '' -%}
     {%- do run_query('delete from ' ~ this ~ ' where _cdc_position < ' ~ position ~ moved_later) -%}

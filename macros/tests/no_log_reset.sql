@@ -3,13 +3,13 @@
 -#}
 {% test no_log_reset(model, source_table) %}
     {%- if execute and flags.WHICH in ('test', 'build') -%}
-        {%- set table = _logs_of_views().get(model.identifier, model) -%}
-        {%- set resets = fromjson(_table_properties(table).get('cdc.resets', '{}')) -%}
-        {%- if resets -%}
-            {%- set told = [] -%}
-            {%- for place, found in resets.items() -%}
-                {%- do told.append(found[2] ~ ' in ' ~ place ~ ' from ' ~ found[0] ~ ' to ' ~ found[1]) -%}
+        {%- set told = [] -%}
+        {%- for found in debezium_resets(_logs_of_tested(model)).values() -%}
+            {%- for place, numbers in fromjson(found.resets).items() -%}
+                {%- do told.append(numbers[2] ~ ' in ' ~ place ~ ' from ' ~ numbers[0] ~ ' to ' ~ numbers[1]) -%}
             {%- endfor -%}
+        {%- endfor -%}
+        {%- if told -%}
             {{ exceptions.raise_compiler_error(
                 'the log of ' ~ source_table ~ ' has started over: ' ~ model
                     ~ ' shows older states than the source for changes that lie below those\n'

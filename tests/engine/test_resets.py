@@ -106,9 +106,9 @@ def test_a_reset_that_was_told_before_its_run_was_killed_is_counted_once(lakehou
 def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
     lakehouse.run("cleared", HISTORY + RESTORED[:1])
     assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
-    lakehouse.sql("alter table silver.cleared__orders set tblproperties ('cdc.resets' = '{}')")
-    for further in (at(6, deleted(310, id=2)), at(7, created(1040, id=9))):
-        lakehouse.run("cleared", [further])
+    lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
+    for further in ([at(6, deleted(310, id=2)), at(7, created(1040, id=9))], [at(8, created(1050, id=8))]):
+        lakehouse.run("cleared", further)
         assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
 
 
@@ -129,6 +129,7 @@ def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakeho
 
 def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) -> None:
     from scripts import runs
+    from scripts.resets import report_resets
 
     redelivered = [at(3 + number, record) for number, record in enumerate(HISTORY)]
     emptied = [*HISTORY, at(3, truncated(1030))]
@@ -158,7 +159,7 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
     assert lakehouse.resets("cases") == wanted
     runs.begin()
-    lakehouse._run.report_resets(lakehouse.spark, ["cases"])
+    report_resets(lakehouse.spark, ["cases"])
     assert runs.warned() == {"cases"}  # the exit status is 3
     assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
     assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []

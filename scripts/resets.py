@@ -1,0 +1,50 @@
+"""Where a source's log started over: change logs are asked after they were built, and a run reports what they store."""
+
+import json
+from collections.abc import Callable, Collection
+
+from pyspark.sql import SparkSession
+
+from scripts import dbt_commands, runs
+from scripts.built import MODELS, property_of, tables_in
+from scripts.declared import declared_tables
+from scripts.messages import say
+
+
+def ask(spark: SparkSession, systems: list[str], models: Collection[str], say: Callable[[str], None]) -> list[str]:
+    """Ask the change logs among these models, and have them store what is found. Returns the names of what failed."""
+    logs = [f"staging.`{log}`" for system in systems for log in _logs(spark, system).values() if log in models]
+    arguments = ["run-operation", "store_log_resets", "--args", json.dumps({"logs": logs})]
+    return dbt_commands.run(arguments, say) if logs else []
+
+
+def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
+    """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
+    found = {}
+    for table, log in _logs(spark, system).items():
+        stored = property_of(spark, f"staging.`{log}`", "cdc.resets")
+        if stored.startswith("{") and (places := json.loads(stored)):
+            found[table] = places
+    return found
+
+
+def _logs(spark: SparkSession, system: str) -> dict[str, str]:
+    """Table → its change log, of those that are there."""
+    there = tables_in(spark, "staging")
+    logs = {one.table.name: one.model("staging", system) for one in declared_tables(system, MODELS).values()}
+    return {table: log for table, log in logs.items() if log in there}
+
+
+def report_resets(spark: SparkSession, systems: list[str]) -> None:
+    """Say where the source's log started over."""
+    found = {system: resets(spark, system) for system in systems}
+    for system, tables in found.items():
+        for table, places in tables.items():
+            runs.warn(system)
+            for place, (first, last, count) in places.items():
+                say(
+                    f"\n{system}: {table}: {count:,} changes in {place} from {first} to {last} lie below those before"
+                    " them: the source's log started over, and the older states are shown."
+                )
+    if any(found.values()):
+        say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
