@@ -130,7 +130,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
         if chosen:
             failed += _run(_with_live_tables(spark, systems, chosen), options, say, chosen, manifest)
-    failed += resets.ask(spark, systems, wanted, say)
+    failed += resets.ask(spark, systems, wanted, say, manifest)
     if not wanted and not own.chosen:
         say("Nothing new to build.")
     built.state["own"] = own.state_after(failed)

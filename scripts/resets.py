@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -11,11 +12,17 @@ from scripts.declared import declared_tables
 from scripts.messages import say
 
 
-def ask(spark: SparkSession, systems: list[str], models: Collection[str], say: Callable[[str], None]) -> list[str]:
-    """Ask the change logs among these models, and have them store what is found. Returns the names of what failed."""
+def ask(
+    spark: SparkSession, systems: list[str], models: Collection[str], say: Callable[[str], None], manifest: Any = None
+) -> list[str]:
+    """Ask the change logs among these models, and have them store what is found. Returns the names of what failed.
+
+    Args:
+        manifest: what dbt has parsed; without it dbt parses.
+    """
     logs = [f"staging.`{log}`" for system in systems for log in _logs(spark, system).values() if log in models]
     arguments = ["run-operation", "store_log_resets", "--args", json.dumps({"logs": logs})]
-    return dbt_commands.run(arguments, say) if logs else []
+    return dbt_commands.run(arguments, say, manifest=manifest) if logs else []
 
 
 def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
