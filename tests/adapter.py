@@ -363,10 +363,15 @@ class Engine:
                 say(f"  {node.name}: {' '.join(lines[:4])}")
         return failed
 
-    def operation(self, name: str, arguments: dict[str, Any]) -> None:
-        """What `dbt run-operation` does."""
+    def operation(self, name: str, arguments: dict[str, Any], say: Any) -> list[str]:
+        """What `dbt run-operation` does. Returns its name if it failed, which `say` is told."""
         module = self._macros.module(execute=True, run_query=self._query)
-        getattr(module, name)(**arguments)
+        try:
+            getattr(module, name)(**arguments)
+        except Exception as error:
+            say(f"  {name}: {error}")
+            return [name]
+        return []
 
     def _depth(self, node: Any, graph: dict[str, Any]) -> int:
         parents = [graph["nodes"][name] for name in node.depends_on.nodes if name in graph["nodes"]]

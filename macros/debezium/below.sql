@@ -36,8 +36,10 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
     {%- endset -%}
     {%- set parts, others = [], [[last_truncate, 'true']] -%}
     {%- if asked.has_key -%}
-        {%- do parts.append(_below_in_their_place(asked, rows)) -%}
-        {%- do parts.append(_below_in_several(keys, dated, rows)) -%}
+        {%- set places = _places_of(rows) -%}
+        {%- do parts.append(_below_in_their_place(asked, rows, places.has_repeated_numbers)) -%}
+        {%- do parts.append(_below_in_several(keys, dated, rows)) if places.has_repeated_numbers
+            or places.number > 1 -%}
     {%- endif -%}
     {%- do others.append([rows, "new._cdc_kind = 'truncate'"]) if asked.is_truncated -%}
     {%- for other, pair in others -%}
@@ -59,8 +61,8 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
     The changes that stand behind something above them in one partition or file. If numbers repeat in a later batch,
     each batch is looked at alone. A tombstone after its delete may have no place in the log, and is ignored.
 -#}
-{% macro _below_in_their_place(asked, rows) -%}
-    {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if _has_repeated_numbers(rows) else '') -%}
+{% macro _below_in_their_place(asked, rows, has_repeated_numbers) -%}
+    {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if has_repeated_numbers else '') -%}
     {%- set before = 'order by _cdc_number rows between unbounded preceding and 1 preceding' -%}
     {%- set of_key = 'partition by ' ~ _quoted_list(asked['keys']) ~ ', ' ~ place -%}
 select {{ _columns_below(asked['keys']) }}
@@ -80,12 +82,17 @@ where
     and not coalesce(_cdc_op = 'd' and _cdc_op_before = 'd' and {{ _has_no_log_place() }}, false)
 {%- endmacro %}
 
-{#- Whether a later batch has numbers again that an earlier one had in the same partition or file. -#}
-{% macro _has_repeated_numbers(rows) -%}
-    {%- set repeated -%}
-select 1
+{#-
+    Of changes the number of their places, partitions or files of an epoch, and whether a later batch has numbers again
+    that an earlier one had in the same place.
+-#}
+{% macro _places_of(rows) -%}
+    {%- set places -%}
+select count(distinct _cdc_place, _cdc_epoch) as number, count_if(first <= last) > 0 as has_repeated_numbers
 from (
     select
+        _cdc_place,
+        _cdc_epoch,
         min(_cdc_number) as first,
         max(max(_cdc_number)) over (
             partition by _cdc_place, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding
@@ -93,10 +100,8 @@ from (
     from ({{ rows }}) as rows
     group by _cdc_place, _cdc_epoch, _cdc_batch
 ) as batches
-where first <= last
-limit 1
     {%- endset -%}
-    {{ return(run_query(repeated).rows | length > 0) }}
+    {{ return(run_query(places).rows[0]) }}
 {%- endmacro %}
 
 {#-

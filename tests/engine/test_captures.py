@@ -25,12 +25,12 @@ def test_capture_of_a_killed_connector_has_no_log_that_starts_over(lakehouse: La
 
 def test_capture_in_three_shuffled_parts_has_no_log_that_starts_over(lakehouse: Lakehouse) -> None:
     """The connector was killed: until the original of a redelivery lands, its log looks as if it had started over."""
-    rows = [{**one, "topic": one["topic"].replace("seats", "parts", 1)} for one in records("seats")]
+    rows = [{**one, "topic": one["topic"].replace("seats", "thirds", 1)} for one in records("seats")]
     random.Random(33).shuffle(rows)
     for part in range(3):
-        lakehouse.run("parts", rows[part::3])
-    assert differences(lakehouse, expected("seats"), "parts") == []
-    assert lakehouse.resets("parts") == {}
+        lakehouse.run("thirds", rows[part::3])
+    assert differences(lakehouse, expected("seats"), "thirds") == []
+    assert lakehouse.resets("thirds") == {}
 
 
 @pytest.mark.parametrize("system", ["shop", pytest.param("billing", marks=pytest.mark.soak)])
