@@ -452,7 +452,10 @@ class Engine:
             ),
         }
         sql = self._macros.text(node.raw_code, self._macros.module(**given), **given)
-        given |= {"sql": sql, "create_or_replace_view": lambda: self._create_view(this, existing, sql)}
+        given |= {
+            "sql": sql,
+            "dbt": SimpleNamespace(create_or_replace_view=lambda: self._create_view(this, existing, sql)),
+        }
         if node.config.get("materialized") == "incremental":
             self._macros.module(**given).debezium_merge_materialization()
         else:
