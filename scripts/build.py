@@ -114,8 +114,9 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
-    manifest = dbt_commands.manifest()  # parsed once, for all that is asked of dbt
+    manifest = None
     if own.files:
+        manifest = dbt_commands.manifest()
         own.choose(manifest, wanted, [system for system, done in of_systems.items() if done.topics])
         for path, missing in sorted(own.waiting.items()):
             say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
@@ -123,7 +124,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
     others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
     if kind_of_views() == "table" and any(built.has_views(system) for system in systems):
-        _drop_views(spark, manifest, wanted.keys() | own.chosen.keys())
+        _drop_views(spark, manifest or dbt_commands.manifest(), wanted.keys() | own.chosen.keys())
     failed: list[str] = []
     # What is rebuilt reads all that the events model has: what landed has to be in there already.
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):

@@ -81,17 +81,22 @@ def run(
     nodes = _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS]))
     failed = [node for node in nodes if str(node.status) in ("error", "fail", "skipped")]
     if conflicts is not None:
-        conflicts += [node.node.name for node in failed if CONFLICT.search(str(node.message))]
+        conflicts += [_name(node) for node in failed if CONFLICT.search(str(node.message))]
     for node in failed:
         if reason := exhausted(str(node.message)):
             raise ResourceError(reason)
         if not conflicts:
             message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
             told = cause(str(node.message)) or " ".join(message[:4]) or node.status
-            problem = f"{node.node.name}: {told}"
+            problem = f"{_name(node)}: {told}"
             runs.problem(problem)
             say(f"  {problem}")
-    return [node.node.name for node in failed]
+    return [_name(node) for node in failed]
+
+
+def _name(result: Any) -> str:
+    """What a result is of: a model, a test, or a macro that was run as an operation."""
+    return str(result.node.name) if hasattr(result, "node") else str(result.unique_id).rpartition(".")[2]
 
 
 class _Progress:

@@ -118,7 +118,7 @@ class Lakehouse:
         self._parsed = b""
         self._engine: Any = None
         self._landing: Any = None
-        self._dbt_of_run, self._dbt_manifest = dbt_commands.run, dbt_commands.manifest
+        self._dbt_of_run = dbt_commands.run
 
     def _own(self, system: str) -> None:
         """Files of tests come in any order, and may share a lakehouse: none can have the system of another one."""
@@ -135,7 +135,6 @@ class Lakehouse:
         """
         self._engine, self._landing = engine, landing
         self._dbt_commands.run = self._built_by_engine if engine else self._dbt_of_run
-        self._dbt_commands.manifest = (lambda: None) if engine else self._dbt_manifest
 
     def _built_by_engine(
         self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None, conflicts: Any = None

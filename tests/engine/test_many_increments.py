@@ -11,8 +11,8 @@ import pytest
 from conftest import Lakehouse
 from event_factory import updated
 
-INCREMENTS = int(os.environ.get("SOAK_INCREMENTS", "1000"))
-DAYS = int(os.environ.get("SNAPSHOT_DAYS", "0"))
+INCREMENTS = int(os.environ.get("SOAK_INCREMENTS") or "1000")
+DAYS = int(os.environ.get("SNAPSHOT_DAYS") or "0")
 SYSTEM = "lasting"
 
 

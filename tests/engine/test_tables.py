@@ -833,17 +833,20 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
         [created(10, id=1, note="a"), heartbeat, resolved, ddl, no_statement, *in_log, notification, nothing, message],
     )
     lakehouse.run("all", [event("c", 20, {"id": 1}, table="later", prefix="all"), other("all.public.later", 9, None)])
+    for further in ("no record", {**heartbeat, "offset": 2}):  # beside a row of a table that is counted already
+        lakehouse.run("all", [created(30 if isinstance(further, str) else 40, id=2), further])
 
     query = "select source_table, kind, sum(events) from monitoring.all__event_counts group by 1, 2 order by 1, 2"
     assert lakehouse.sql(query) == [
         (None, "ddl", 15),
-        (None, "heartbeat", 2),
+        (None, "heartbeat", 3),
         (None, "message", 1),
         (None, "notification", 1),
+        (None, "rejected", 1),
         (None, "unrecognised", 1),
         ("public.later", "change", 1),
         ("public.later", "tombstone", 1),
-        ("public.orders", "change", 1),
+        ("public.orders", "change", 3),
     ]
     history = lakehouse.sql("select event_id, table_name, kind from monitoring.all__ddl_history order by order_key")
     offsets = [int(event.removeprefix("all/0/")) for event, _, _ in history]

@@ -186,6 +186,7 @@ def test_an_empty_file_is_told_and_a_run_goes_on(
             "bronze": {},
             "refused": {},
             "counted": {},
+            "views": {},
             "own": {},
         }, broken
     with path.open("a") as file:
