@@ -76,7 +76,7 @@ def kind_of_views() -> str:
     Raises:
         UsageError: LAKEHOUSE_VIEWS is something else.
     """
-    kind = os.environ.get("LAKEHOUSE_VIEWS", "view")
+    kind = os.environ.get("LAKEHOUSE_VIEWS") or "view"
     if kind not in ("view", "table"):
         raise UsageError(f"LAKEHOUSE_VIEWS={kind}: expected view or table.")
     return kind

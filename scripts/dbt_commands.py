@@ -77,17 +77,24 @@ def run(
     from dbt.cli.main import dbtRunner
 
     runs.building(models)
-    callbacks: list[Any] = [_Progress(models, say)] if models else []
+    reasons: list[str] = []  # of an operation that failed: its result has none
+
+    def note_reason(event: Any) -> None:
+        if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
+            reasons.append(event.data.exc)
+
+    callbacks: list[Any] = [_Progress(models, say)] if models else [note_reason]
     nodes = _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS]))
     failed = [node for node in nodes if str(node.status) in ("error", "fail", "skipped")]
     if conflicts is not None:
         conflicts += [_name(node) for node in failed if CONFLICT.search(str(node.message))]
     for node in failed:
-        if reason := exhausted(str(node.message)):
+        message = str(node.message or "\n".join(reasons))
+        if reason := exhausted(message):
             raise ResourceError(reason)
         if not conflicts:
-            message = [line.strip() for line in str(node.message or "").splitlines() if line.strip()]
-            told = cause(str(node.message)) or " ".join(message[:4]) or node.status
+            lines = [line.strip() for line in message.splitlines() if line.strip()]
+            told = cause(message) or " ".join(lines[:4]) or node.status
             problem = f"{_name(node)}: {told}"
             runs.problem(problem)
             say(f"  {problem}")

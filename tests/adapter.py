@@ -364,7 +364,7 @@ class Engine:
         return failed
 
     def operation(self, name: str, arguments: dict[str, Any], say: Any) -> list[str]:
-        """What `dbt run-operation` does. Returns its name if it failed, which `say` is told."""
+        """What `dbt run-operation` does. Returns its name if it failed, and `say` gets the reason."""
         module = self._macros.module(execute=True, run_query=self._query)
         try:
             getattr(module, name)(**arguments)

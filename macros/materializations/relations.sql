@@ -21,7 +21,7 @@
 
 {#- Whether all views are tables (LAKEHOUSE_VIEWS): the catalog has no views, or other readers cannot read them. -#}
 {% macro _views_are_tables() -%}
-    {%- set kind = env_var('LAKEHOUSE_VIEWS', 'view') -%}
+    {%- set kind = env_var('LAKEHOUSE_VIEWS', '') or 'view' -%}
     {%- if kind not in ('view', 'table') -%}
         {{ exceptions.raise_compiler_error('LAKEHOUSE_VIEWS=' ~ kind ~ ': expected view or table.') }}
     {%- endif -%}

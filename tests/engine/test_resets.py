@@ -87,29 +87,44 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
     assert lakehouse.rows("restored.a", "id")[1] == {"id": 3, "note": "newer"}
 
 
-def test_a_reset_that_was_told_before_its_run_was_killed_is_counted_once(lakehouse: Lakehouse) -> None:
-    """It is stored before the changes are merged, so that no crash hides it."""
+def test_a_reset_is_reported_once_whether_a_run_is_killed_before_its_merge_or_before_it_asks(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import resets
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
     lakehouse.run("retold", HISTORY)
     (before,) = lakehouse.sql("select snapshot_id from silver.retold__orders.refs where name = 'main'")
     lakehouse.run("retold", RESTORED[:1])
     known = {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
-    assert lakehouse.resets("retold") == known
+    assert resets.resets(lakehouse.spark, "retold") == known
     lakehouse.spark.sql(
         f"call system.rollback_to_snapshot('silver.retold__orders', {before[0]})"
     )  # its properties stay, as after a kill
     assert lakehouse.dbt("run", "--select", "retold__orders").success
     assert lakehouse.resets("retold") == known
-    lakehouse.run("retold", RESTORED[1:2])
-    assert lakehouse.resets("retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
+    lakehouse.land("retold", RESTORED[1:2])
+    with monkeypatch.context() as patch:
+        patch.setattr(resets, "ask", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lakehouse.build_landed("retold")
+    assert resets.resets(lakehouse.spark, "retold") == known
+    lakehouse.build_landed("retold")
+    assert resets.resets(lakehouse.spark, "retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
 
 
 def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
     lakehouse.run("cleared", HISTORY + RESTORED[:1])
     assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
     lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
-    for further in ([at(6, deleted(310, id=2)), at(7, created(1040, id=9))], [at(8, created(1050, id=8))]):
-        lakehouse.run("cleared", further)
+    for further in (at(6, deleted(310, id=2)), at(7, created(1040, id=9))):
+        lakehouse.run("cleared", [further])
         assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
+    lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
+    lakehouse.run("cleared", [at(8, updated(320, id=1)), at(9, created(1050, id=8))])  # one below, one above
+    assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [8, 8, 1]}}
 
 
 def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakehouse) -> None:

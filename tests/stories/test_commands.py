@@ -318,6 +318,9 @@ def test_values_of_rows_are_in_no_log_model_or_artefact(
     tests = ["test", "--select", "path:models/silver/spilled", "spilled__event_counts"]
     assert len(lakehouse._dbt_commands.run(tests, said.append)) == 2  # the reset, and the rejected records
     assert lakehouse._dbt_commands.run(["run", "--full-refresh", "--select", "spilled__orders"], said.append) == []
+    missing = ["run-operation", "store_log_resets", "--args", '{"logs": ["staging.nowhere"]}']
+    assert lakehouse._dbt_commands.run(missing, said.append) == ["store_log_resets"]
+    assert "store_log_resets: " in said[-1] and "`staging`.`nowhere` cannot be found" in said[-1]
     assert lakehouse.dbt("docs", "generate").success
     said += capfd.readouterr()
     assert secret not in "\n".join(said)
