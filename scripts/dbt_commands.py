@@ -17,7 +17,7 @@ PROGRESS_SECONDS = 5
 # What Iceberg, its catalogs and our own merge say if somebody else has changed or created the table meanwhile.
 CONFLICT = re.compile(
     r"\bValidationException|CommitFailedException|AlreadyExists|ALREADY_EXISTS"
-    r"|another run has merged a truncate meanwhile"
+    r"|another run has [a-z ]+ meanwhile"
 )
 # Nothing reads the manifest that dbt would write for each run; `make docs` writes its own.
 OPTIONS = ["--log-level", "none", "--log-level-file", "debug", "--no-write-json"]

@@ -9,7 +9,7 @@
 -#}
 {% macro _new_records_of_log(declared) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
-        {{ return({'condition': '', 'append': 0, 'replayed': ''}) }}
+        {{ return({'condition': '', 'append': 0, 'replayed': '', 'pruned': 0}) }}
     {%- endif -%}
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
     {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch', declared) -%}
@@ -20,8 +20,9 @@
         'cdc.resets': '{}',
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
-    {%- do _check_all_records_are_there(source) if bounds.is_new -%}
     {{ return({
+        'bronze': source.bronze,
+        'pruned': _pruned_records(source) if bounds.is_new else 0,
         'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to),
         'append': bounds.append,
         'has_new': bounds.has_new,
@@ -41,30 +42,28 @@
     {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
 {%- endmacro %}
 
+{#-
+    Give the rows of a change log the positions of other epochs (`bounds.epochs`), without its records. Whether the log
+    has resets is asked again. The append that follows is compared with what this leaves behind.
+-#}
+{% macro _follow_epochs(bounds) -%}
+    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '0', 'cdc.resets' = '{}')") -%}
+    {%- do run_query('update ' ~ this ~ ' set _cdc_position = ' ~ bounds.epochs ~ ' where _cdc_position <> '
+        ~ bounds.epochs) -%}
+    {%- set head = _table_properties(this)['current-snapshot-id'] -%}
+    {%- set parent = run_query('select cast(parent_id as string) from ' ~ this ~ '.snapshots where snapshot_id = '
+        ~ head).rows[0][0] -%}
+    {%- if bounds.snapshot not in (head, parent) -%}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name
+            ~ ': another run has appended changes meanwhile. Nothing is lost; run it again.') }}
+    {%- endif -%}
+    {%- do bounds.update({'snapshot': head}) -%}
+{%- endmacro %}
+
 {#- The number of the last append of a change log after this run. -#}
 {% macro _last_append(bounds) -%}
     {%- set appends = bounds.has_new + (bounds.replay is defined) -%}
     {{ return(bounds.append - 1 + appends if appends else bounds.last_append) }}
-{%- endmacro %}
-
-{#- Refuse to rebuild a change log if bronze lacks records that it holds: they would be lost. -#}
-{% macro _check_all_records_are_there(source) -%}
-    {%- set replaced = load_relation(this) -%}
-    {%- if replaced and not replaced.is_view -%}
-        {%- set of_log -%}
-            select replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
-                where _cdc_kind in ('change', 'truncate', 'rejected')
-        {%- endset -%}
-        {%- set there -%} select {{ _record_id('records') }} as event
-            from {{ source.relation }} as records {%- endset -%}
-        {%- set lost = run_query(
-            'select count(*), min(event) from (' ~ of_log ~ ') left anti join (' ~ there ~ ') using (event)'
-        ).rows[0] -%}
-        {%- if lost[0] -%}
-            {%- set told = source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')' -%}
-            {%- do _refuse_to_build(told, source.bronze) -%}
-        {%- endif -%}
-    {%- endif -%}
 {%- endmacro %}
 
 {#-
@@ -76,8 +75,8 @@
     - batch: the column of the table with the batch,
     - declared: of a change log, the arguments of `debezium_changes`.
 
-    A change log that was rolled back gets another `base`: its readers have merged what it does not hold, and are
-    rebuilt.
+    A change log that was rolled back, or whose rows get other epochs, gets another `base`: its readers have merged
+    what it does not hold, and are rebuilt.
 -#}
 {% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
@@ -93,6 +92,8 @@
     {%- set above = merged.up_to -%}
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set is_rolled_back = declared and merged.greatest > merged.append -%}
+    {%- set before = fromjson(stored.get('cdc.declared') or '{}').get('epochs', []) if declared else [] -%}
+    {%- set has_other_epochs = declared and before != declared.epochs -%}
     {%- set added = none -%}
     {%- if existing -%}
         {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if declared else none -%}
@@ -105,11 +106,13 @@
         'added': added or [],
         'declaration': declaration,
         'declared': _declared_text(declared) if declared else '',
-        'base': local_md5(declaration ~ invocation_id) if is_new or is_rolled_back else _base(stored),
+        'base': local_md5(declaration ~ invocation_id) if is_new or is_rolled_back
+            or has_other_epochs else _base(stored),
         'last_append': merged.append,
         'append': 1 + merged.greatest if declared else 0,
         'replayed': '' if is_new else stored.get('cdc.replayed', ''),
         'is_described': is_same and not is_rolled_back,
+        'epochs': _position_in_epochs(declared.epochs, declared.topics) if has_other_epochs and not is_new else '',
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,
         'above': above,

@@ -17,7 +17,12 @@
         {%- set again = _typed_records(condition=new.replayed, append=new.append + new.has_new, **declared) -%}
         {%- do bounds_of_run()[model.unique_id].update({'replay': again}) -%}
     {%- endif -%}
-    {{ _typed_records(condition=new.condition, append=new.append, **declared) }}
+    {%- set typed = _typed_records(condition=new.condition, append=new.append, **declared) -%}
+    {{ typed }}
+    {%- if new.pruned %}
+union all
+{{ _rows_of_pruned(typed, declared, events, new) }}
+    {%- endif -%}
 {%- endmacro %}
 
 {#-

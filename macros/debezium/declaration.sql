@@ -104,7 +104,7 @@
 
 {#-
     The columns that a change log has to get; none if its rows would be others with what is declared now, so that it has
-    to be rebuilt.
+    to be rebuilt. Other epochs are no reason: `_follow_epochs`.
 
     A record that does not name a column has the same row with it, and NULL there. So the records that may name it are
     typed once more, from bronze.
@@ -114,8 +114,8 @@
     - above: the newest batch that the log has read.
 -#}
 {% macro _columns_added_to_log(stored, declared, above) -%}
-    {%- set text = stored.get('cdc.declared') or '{}' -%}
-    {%- set before = fromjson(text).get('columns', {}) -%}
+    {%- set stored = fromjson(stored.get('cdc.declared') or '{}') -%}
+    {%- set before = stored.get('columns', {}) -%}
     {%- set added = declared.columns.keys() | reject('in', before) | list -%}
     {%- set columns, renamed, named = {}, {}, [] -%}
     {%- for name, type in declared.columns.items() if name in before -%}
@@ -124,7 +124,8 @@
     {%- for name, in_events in declared.renamed.items() if name in before -%}
         {%- do renamed.update({name: in_events}) -%}
     {%- endfor -%}
-    {%- set has_other_rows = _declared_text(dict(declared, columns=columns, renamed=renamed)) != text -%}
+    {%- set has_other_rows = tojson(dict(stored, epochs=none))
+        != _declared_text(dict(declared, columns=columns, renamed=renamed, epochs=none)) -%}
     {%- for name in added if not has_other_rows -%}
         {%- do named.append(declared.renamed.get(name, name)) -%}
     {%- endfor -%}

@@ -12,7 +12,7 @@
             concat(file, ':', lpad(line, 12, '0')))
         {%- if topics | length > 1 %}
         {#- Two topics may have a record at one offset: their order has to be the same in each run. #},
-        '.', lpad(hex(xxhash64(topic)), 16, '0')
+        '.', {{ _hash_of_topic('topic') }}
         {%- endif %}
     )
 {%- endmacro %}
@@ -20,20 +20,49 @@
 {#-
     The epoch of a record: the greatest one that is declared for its topic at its offset or batch or before it, else 0.
     What the source logged after it started over sorts after all that it logged before.
+
+    - logged: the topics of a change log whose rows are asked; none if records of bronze are. The two must agree.
 -#}
-{% macro _epoch(epochs) -%}
+{% macro _epoch(epochs, logged=none) -%}
     {%- if not epochs -%} '0000' {%- else -%}
     case
         {%- for declared in epochs | sort(attribute='epoch', reverse=true, case_sensitive=true) %}
-        when topic = {{ literal(declared.topic) }}
-            {%- if declared.partition is defined %} and partition = {{ declared.partition | int }}{% endif %}
-            {%- if declared.from_offset is defined %} and offset >= {{ declared.from_offset | int }}{% endif %}
-            {%- if declared.from_batch is defined %} and batch >= {{ declared.from_batch | int }}{% endif %}
-            then '{{ '%04d' % declared.epoch }}'
+        when {{ _is_of_epoch(declared, logged) | join(' and ') }} then '{{ '%04d' % declared.epoch }}'
         {%- endfor %}
         else '0000'
     end
     {%- endif -%}
+{%- endmacro %}
+
+{% macro _is_of_epoch(declared, logged) -%}
+    {%- set topic, found = literal(declared.topic), [] -%}
+    {%- if logged is none -%}
+        {%- do found.append('topic = ' ~ topic) -%}
+    {%- elif logged | length > 1 -%}
+        {%- do found.append("endswith(_cdc_position, '.' || " ~ _hash_of_topic(topic) ~ ')') -%}
+    {%- endif -%}
+    {%- if declared.partition is defined -%}
+        {%- set of_record = _has_coordinates() ~ ' and partition = ' ~ declared.partition | int -%}
+        {%- set of_log = '_cdc_place_hash = xxhash64(' ~ topic ~ ', ' ~ declared.partition | int ~ ')' -%}
+        {%- do found.append(of_record if logged is none else of_log) -%}
+    {%- endif -%}
+    {%- if declared.from_offset is defined -%}
+        {%- do found.append(('offset' if logged is none else '_cdc_place_number') ~ ' >= '
+            ~ declared.from_offset | int) -%}
+    {%- endif -%}
+    {%- if declared.from_batch is defined -%}
+        {%- do found.append(('batch' if logged is none else '_cdc_batch') ~ ' >= ' ~ declared.from_batch | int) -%}
+    {%- endif -%}
+    {{ return(found or ['true']) }}
+{%- endmacro %}
+
+{#- The position of a row of a change log under these epochs; its first four digits are the epoch. -#}
+{% macro _position_in_epochs(epochs, topics) -%}
+    concat({{ _epoch(epochs, topics) }}, substring(_cdc_position, 5))
+{%- endmacro %}
+
+{% macro _hash_of_topic(topic) -%}
+    lpad(hex(xxhash64({{ topic }})), 16, '0')
 {%- endmacro %}
 
 {#-

@@ -124,6 +124,7 @@
         {%- set place.of = 'after ' ~ quoted(name) -%}
     {%- endfor -%}
     {%- do run_query('alter table ' ~ this ~ ' add columns (' ~ parts | join(', ') ~ ')') if parts -%}
+    {%- do _follow_epochs(bounds) if bounds.epochs -%}
     {%- do run_query('alter table ' ~ this ~ ' set tblproperties (' ~ _declaration_properties(bounds) ~ ')') -%}
 {%- endmacro %}
 

@@ -1,0 +1,105 @@
+{#-
+    Records that `make maintain` has pruned from bronze. A change log that is rebuilt keeps their rows: they are copied,
+    not read again, and their columns get the types that are declared now.
+-#}
+
+{#-
+    The number of records of which a change log has rows and bronze nothing. An error if their rows would be lost.
+    `source` is that of `_records_read_by`.
+-#}
+{% macro _pruned_records(source) -%}
+    {%- set replaced = load_relation(this) -%}
+    {%- if not replaced or replaced.is_view -%} {{ return(0) }} {%- endif -%}
+    {%- set pruned = _table_properties(source.bronze).get('cdc.pruned-up-to', 0) -%}
+    {%- set of_log -%}
+        select _cdc_batch, replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
+            where _cdc_kind in ('change', 'truncate', 'rejected')
+    {%- endset -%}
+    {%- set there -%} select {{ _record_id('records') }} as event
+        from {{ source.relation }} as records {%- endset -%}
+    {%- set lost = run_query(
+        'select count(*), min(event), count_if(_cdc_batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') left anti join ('
+            ~ there ~ ') using (event)'
+    ).rows[0] -%}
+    {%- if lost[0] and (lost[2] or should_full_refresh()) -%}
+        {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
+            source.bronze) -%}
+    {%- endif -%}
+    {{ return(lost[0] | int) }}
+{%- endmacro %}
+
+{#-
+    The rows of a change log whose records were pruned, as a query with the columns of `typed`, the query of all other
+    rows. A column that is new is NULL in them.
+
+    - records: the records that are there,
+    - declared: the arguments of `debezium_changes`,
+    - new: what `_new_records_of_log` returns.
+-#}
+{% macro _rows_of_pruned(typed, declared, records, new) -%}
+    {%- set before = fromjson(_table_properties(this).get('cdc.declared') or '{}') -%}
+    {%- do _check_same_rows(declared, before, new) -%}
+    {%- set stored, selected = {}, [] -%}
+    {%- for row in run_query('describe query select * from ' ~ this).rows -%}
+        {%- do stored.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
+    {%- for row in run_query('describe query ' ~ typed).rows -%}
+        {%- set name, type = row[0], row[1] -%}
+        {%- set value -%}
+            {%- if name == '_cdc_append' -%} cast({{ new.append }} as bigint)
+            {%- elif name == '_cdc_appended_at' -%} current_timestamp()
+            {%- elif name == '_cdc_position' -%} {{ _position_in_epochs(declared.epochs, declared.topics) }}
+            {%- elif name not in stored and name in declared.columns -%} cast(null as {{ type }})
+            {%- else -%} {{ _converted(name, stored.get(name, 'none'), type, new) }}
+            {%- endif -%}
+        {%- endset -%}
+        {%- do selected.append(value ~ ' as ' ~ quoted(name)) -%}
+    {%- endfor -%}
+    {%- do log('model ' ~ model.name ~ ': the rows of ' ~ new.pruned ~ ' records that were pruned from bronze are kept',
+        info=true) -%}
+    select {{ selected | join(', ') }}
+    from {{ this }} as kept
+    where replace(_cdc_event_id, '#before', '') not in (select {{ _record_id() }} from {{ records }}
+        where {{ _record_id() }} is not null)
+{%- endmacro %}
+
+{#- An error if pruned records would have other rows now, for another reason than the types of their columns. -#}
+{% macro _check_same_rows(declared, before, new) -%}
+    {%- set others, added = [], [] -%}
+    {%- for name in ['connector', 'table', 'keys'] if before.get(name) != declared[name] -%}
+        {%- do others.append(name) -%}
+    {%- endfor -%}
+    {%- for name in declared.columns -%}
+        {%- if name not in before.get('columns', {}) -%} {%- do added.append(name) -%}
+        {%- elif before.renamed.get(name) != declared.renamed.get(name) -%} {%- do others.append('renamed') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not _is_null_where_absent(declared, added, added) -%} {%- do others.append('columns') -%} {%- endif -%}
+    {%- if others -%}
+        {%- do _refuse_to_build('its ' ~ others | join(', ') ~ ' changed, and ' ~ new.bronze ~ ' has not ' ~ new.pruned
+            ~ ' of its records', new.bronze) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#-
+    A column of pruned records in the type that it has now: as `type_of_several` reads values of several types. An error
+    if some values cannot be converted.
+-#}
+{% macro _converted(name, before, now, new) -%}
+    {%- set column, wholes = quoted(name), ['tinyint', 'smallint', 'int', 'bigint'] -%}
+    {%- if before == now -%} {{ return(column) }} {%- endif -%}
+    {%- set is_whole, is_decimal = before in wholes, before.startswith('decimal') -%}
+    {%- if now == 'string' and is_decimal -%}
+        {{ return(let('cast(' ~ column ~ ' as string)', 't', _decimal_of_text('t', 39, 0))) }}
+    {%- endif -%}
+    {%- set to_number = now in wholes or now.startswith('decimal') -%}
+    {%- set is_known = (is_whole or is_decimal) and to_number or is_whole and now in ['double', 'string']
+        or [before, now] in [['float', 'double'], ['date', 'timestamp_ntz']] -%}
+    {%- set cast = 'try_cast(' ~ column ~ ' as ' ~ now ~ ')' -%}
+    {%- set is_other = 'not try_cast(' ~ cast ~ ' as ' ~ before ~ ') <=> ' ~ column -%}
+    {%- if not is_known or run_query('select 1 from ' ~ this ~ ' where ' ~ is_other ~ ' limit 1').rows -%}
+        {%- do _refuse_to_build('column ' ~ name ~ ' was ' ~ before ~ ' and is ' ~ now ~ ' now, and ' ~ new.bronze
+            ~ ' has not ' ~ new.pruned ~ ' of its records', new.bronze) -%}
+    {%- endif -%}
+    {{ return(cast) }}
+{%- endmacro %}
