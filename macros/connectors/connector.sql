@@ -62,13 +62,13 @@
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object `{"value": …,
       "set": …}` (key columns may be plain); `flat`: the columns are members of the value itself; `document`: a text of
       JSON, of which columns are fields,
-    - source: the members of `source` that are read, as texts,
+    - source: the members of `source` that are read, as texts, beside connector, db, schema, table, snapshot and ts_ms,
     - not_from: names in `source.connector` of events that are another connector's, and are rejected,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
     - greatest_scale: of decimals of the source: Flink CDC has been seen to write precision and scale in each other's
       place; none if a scale may be greater than the precision,
     - types_in_schema: whether its schema blocks have the types that its columns are declared by,
-    - before, after: the member that holds the row image, or a list of members of which the first that is there counts,
+    - before, after: the members that may hold the row image; the first that is there counts,
     - op: the operation as Debezium's letter (c, r, u, d, t, m),
     - snapshot: the mark of `source.snapshot`,
     - position: the place in the source's log, as text that sorts in the source's order; NULL where it should be there
@@ -110,13 +110,13 @@
 {% macro envelope_capabilities(capabilities) -%}
     {%- set found = {
         'form': 'rows',
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'],
+        'source': [],
         'not_from': [],
         'fields': ['transaction: struct<id: string>'],
         'greatest_scale': none,
         'types_in_schema': true,
-        'before': 'before',
-        'after': 'after',
+        'before': ['before'],
+        'after': ['after'],
         'op': 'lower(_event.payload.op)',
         'snapshot': '_event.payload.source.snapshot',
         'position': "''",
@@ -146,6 +146,7 @@
             ~ found | join(', ')) }}
     {%- endfor -%}
     {%- do found.update(capabilities) -%}
+    {%- do found.update({'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'] + found.source}) -%}
     {{ return(found) }}
 {%- endmacro %}
 

@@ -1,7 +1,7 @@
 {#- MySQL and MariaDB, which share the binlog's positions: docs/connectors/mysql.md. -#}
 {% macro mysql_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row', 'gtid'],
+        'source': ['file', 'pos', 'row', 'gtid'],
         'not_from': ['postgresql'],
         'greatest_scale': 30,
         'position': _mysql_position(),
