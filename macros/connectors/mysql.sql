@@ -3,6 +3,7 @@
     {{ return(envelope_capabilities({
         'source': ['file', 'pos', 'row', 'gtid'],
         'not_from': ['postgresql'],
+        'read_as': ['mysql', 'mariadb'],
         'greatest_scale': 30,
         'position': _mysql_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
