@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from scripts.connectors import capabilities
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
 from scripts.dialects import Dialect
 from scripts.schema import NOT_IN_SCHEMA_BLOCKS, TableSeen, fields_of
@@ -62,7 +63,7 @@ def type_from_ddl(
 def comments_in_schema(schema: Any, dialect: Dialect) -> dict[str, str]:
     """What the source says of its columns, from the schema block of a value: column → comment."""
     fields = fields_of(schema)
-    images = [schema] if dialect.form == "flat" else [fields.get(dialect.before), fields.get(dialect.after)]
+    images = [schema] if dialect.form == "flat" else [fields.get(name) for name in dialect.members("before", "after")]
     return {
         name: comment
         for image in images
@@ -75,7 +76,8 @@ def comments_in_schema(schema: Any, dialect: Dialect) -> dict[str, str]:
 def signed_in_schema(schema: Any, dialect: Dialect) -> set[str]:
     """The columns that the schema block of a value calls BIGINT of the source, which is not unsigned."""
     fields = fields_of(schema)
-    image = schema if dialect.form == "flat" else fields.get(dialect.after) or fields.get(dialect.before)
+    images = [schema] if dialect.form == "flat" else [fields.get(name) for name in dialect.members("after", "before")]
+    image = next(filter(None, images), None)
     types = {
         name: str((item.get("parameters") or {}).get("__debezium.source.column.type", "")).upper()
         for name, item in fields_of(image).items()
@@ -105,11 +107,11 @@ def complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[st
         table.unlike = _unlike(rows)
     if table.connector == "cockroachdb":
         table.columns |= _with_zones(table.columns, rows)
-    if table.connector in ("mysql", "mariadb"):
-        table.columns = {name: _mysql_decimal(kind) for name, kind in table.columns.items()}
-        table.kinds = {name: {_mysql_decimal(kind) for kind in kinds} for name, kinds in table.kinds.items()}
+    if scale := capabilities(table.connector).get("greatest_scale"):
+        table.columns = {name: _decimal(kind, scale) for name, kind in table.columns.items()}
+        table.kinds = {name: {_decimal(kind, scale) for kind in kinds} for name, kinds in table.kinds.items()}
         table.schemas = {
-            schema: {name: _mysql_decimal(kind) for name, kind in kinds.items()}
+            schema: {name: _decimal(kind, scale) for name, kind in kinds.items()}
             for schema, kinds in table.schemas.items()
         }
     # A key of other names (a router's, say) identifies no row of the table.
@@ -142,9 +144,9 @@ def _unlike(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
     return {name: {kind for kind in kinds if not looks_like(kind, found)} for name, found in values.items()}
 
 
-def _mysql_decimal(kind: str) -> str:
-    """MySQL's scales end at 30: Flink CDC has been seen to write precision and scale in each other's place."""
+def _decimal(kind: str, greatest_scale: int) -> str:
+    """A type without a scale that the source has not: precision and scale are in each other's place."""
     decimal = re.fullmatch(r"Decimal\((\d+),(\d+)\)", kind)
-    if decimal and int(decimal[2]) > 30 and int(decimal[1]) <= 30:
+    if decimal and int(decimal[2]) > greatest_scale >= int(decimal[1]):
         return f"Decimal({decimal[2]},{decimal[1]})"
     return kind

@@ -1,7 +1,8 @@
 """Which connector wrote an event, and where the event has its table, its row images and its key.
 
 The scaffold reads a sample of the landed events with this; the models read all of them with the macro of the same
-connector in `macros/connectors`. A dialect is recognised by its value alone, in the order of `DIALECTS`.
+connector in `macros/connectors`, which declares the table, the images and the key for both. A dialect is recognised by
+its value alone, in the order of `DIALECTS`.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scripts.connectors import capabilities, connector_names
 from scripts.errors import LakehouseError, UsageError
 from scripts.flattened import ROW_OPERATIONS, Payload, is_marked_row, is_metadata, is_plain_row, with_prefix
 from scripts.schema import DOCUMENT, TableSeen, columns_of_cells, columns_of_schema, columns_of_struct
@@ -31,29 +33,21 @@ def _is_written_by(connector: str) -> Callable[[Payload], bool]:
     return lambda payload: _source(payload).get("connector") == connector
 
 
-def _named_by(*members: str) -> Callable[[Payload], tuple[str, ...]]:
-    """The members of `source` that identify a table, outermost first; empty where one of them is missing."""
+def _at(payload: Payload, path: str) -> Any:
+    found: Any = payload
+    for member in path.split("."):
+        found = found.get(member) if isinstance(found, dict) else None
+    return found
 
-    def names(payload: Payload) -> tuple[str, ...]:
-        found = [_source(payload).get(member) for member in members]
-        return tuple(name for name in found if name) if all(isinstance(name, str) and name for name in found) else ()
 
-    return names
+def _is_huawei_cdl(payload: Payload) -> bool:
+    return {"OPERATION", "DATA_STORE"} <= payload.keys() or {"message_version", "op"} <= payload.keys()
 
 
 def _is_huawei_cdl_row(payload: Payload) -> bool:
     """Not a heartbeat, which has an operation like any other and no row data."""
     is_row = _has_row_operation(payload) or str(payload.get("OPERATION")).upper() in CDL_OPERATIONS
     return is_row and any(isinstance(payload.get(member), dict) for member in ("before", "after", "data", "unique"))
-
-
-def _huawei_cdl_table(payload: Payload) -> tuple[str, ...]:
-    names = (payload.get("SEG_OWNER"), payload.get("TABLE_NAME"))
-    return tuple(str(name) for name in names) if all(names) else ()
-
-
-def _huawei_cdl_keys(payload: Payload, schema: Any) -> list[str]:
-    return key_columns(payload.get("unique")) or list(columns_of_schema(schema, "unique", "unique"))
 
 
 def _is_lindorm(payload: Payload) -> bool:
@@ -67,7 +61,7 @@ def _is_hbase_row(columns: Iterable[str]) -> bool:
     return "ROW" in names and all("_" in name for name in names - {"ROW"})
 
 
-def _lindorm_keys(payload: Payload, schema: Any) -> list[str]:
+def _lindorm_keys(payload: Payload) -> list[str]:
     image = payload.get("after") or payload.get("before")
     return ["ROW"] if isinstance(image, dict) and _is_hbase_row(image) else []
 
@@ -86,14 +80,9 @@ def _is_cockroachdb(payload: Payload) -> bool:
     return "op" in payload and "cockroachdb" in (_source(payload).get("origin"), _source(payload).get("connector"))
 
 
-def _cockroachdb_table(payload: Payload) -> tuple[str, ...]:
-    names = _named_by("database_name", "schema_name", "table_name")
-    return names(payload) or _named_by("db", "schema", "table")(payload)
-
-
-def _cockroachdb_keys(payload: Payload, schema: Any) -> list[str]:
+def _cockroachdb_keys(payload: Payload) -> list[str]:
     names = _source(payload).get("primary_keys")
-    return key_columns(payload.get("key")) or ([str(name) for name in names] if isinstance(names, list) else [])
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _cockroachdb_columns(columns: dict[str, str]) -> dict[str, str]:
@@ -115,7 +104,7 @@ def _document(payload: Payload, member: str) -> dict[str, Any] | None:
     return {"_id": None} | {name: bson_kind(value) for name, value in fields.items() if "." not in name} | in_part
 
 
-def _mongodb_columns(columns: dict[str, str]) -> dict[str, str]:
+def _document_columns(columns: dict[str, str]) -> dict[str, str]:
     """The fields and the document itself, which has those that cannot be a column."""
     fields = {name: "Bson(any)" if kind == "any" else kind for name, kind in columns.items()}
     if not fields:
@@ -148,48 +137,66 @@ def _has_images_alone(payload: Payload) -> bool:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a connector writes events, as far as the scaffold has to know. Macros know the rest."""
+    """How a connector writes events. What differs from Debezium's envelope and is no capability stands here."""
 
-    connector: str  # name of the macro file
+    connector: str
     recognises: Callable[[Payload], bool]
-    # Empty: the event names no table; None: the topic identifies it.
-    table: Callable[[Payload], tuple[str, ...]] | None = None
     is_row: Callable[[Payload], bool] = _has_row_operation
-    after: str = "after"  # the members that hold the row images
-    before: str = "before"
-    form: str = "rows"  # of a row image, as in the macro's capabilities
-    by_topic: bool = False  # whether the topic identifies the table where the payload does not
-    # Key columns that payload or schema block tell, and types that only the dialect knows.
-    keys: Callable[[Payload, Any], list[str]] = lambda payload, schema: []
-    columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
+    # Key columns that no member for a key names, and types that only the dialect knows.
+    own_keys: Callable[[Payload], list[str]] = lambda payload: []
+    own_columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
+
+    @property
+    def form(self) -> str:
+        return str(capabilities(self.connector)["form"])
+
+    def members(self, *images: str) -> list[str]:
+        """The members of the value that may hold some images, `before` or `after`; the first counts."""
+        return [member for image in images for member in capabilities(self.connector)[image]]
 
     def identity(self, payload: Payload, topic: str) -> tuple[str, ...]:
         """The names of an event's table, outermost first; empty if it has none."""
-        found = self.table(payload) if self.table else ()
-        return found or ((topic,) if self.by_topic or self.table is None else ())
+        members = capabilities(self.connector)["table"]
+        found = [next((name for path in paths if (name := _at(payload, path)) is not None), None) for paths in members]
+        if found and all(isinstance(name, str) and name for name in found):
+            return tuple(map(str, found))
+        return (topic,) if not members or capabilities(self.connector)["table_by_topic"] else ()
+
+    def keys(self, payload: Payload, schema: Any) -> list[str]:
+        """The key columns that payload or schema block name."""
+        declared = capabilities(self.connector)
+        if declared["document_key"]:
+            return [declared["document_key"][1]]
+        member, named = declared["key"], []
+        if member and member not in self.members("after", "before"):
+            named = key_columns(payload.get(member)) or list(columns_of_schema(schema, member))
+        return named or self.own_keys(payload)
+
+    def columns(self, columns: dict[str, str]) -> dict[str, str]:
+        """Columns with the types that they have in the dialect."""
+        return _document_columns(columns) if self.form == "document" else self.own_columns(columns)
 
     def described(self, schema: Any) -> dict[str, str]:
         """Columns and types from the schema block of a value; empty where it has none."""
         if self.form == "flat":
             columns = columns_of_struct(schema)
             return {name: kind for name, kind in columns.items() if not is_metadata(name, self.connector)}
+        members = self.members("after", "before")
         if self.form == "cells":
-            return columns_of_cells(schema, self.after) or columns_of_cells(schema, self.before)
-        return columns_of_schema(schema, self.after, self.before)
+            return next((found for name in members if (found := columns_of_cells(schema, name))), {})
+        return columns_of_schema(schema, *members)
 
-    def image(self, payload: Payload, member: str) -> dict[str, Any] | None:
-        """A row image with plain values, or None where the event has none."""
+    def image(self, payload: Payload, image: str) -> dict[str, Any] | None:
+        """A row image, `before` or `after`, with plain values, or None where the event has none."""
         if self.form == "flat":
             return {name: value for name, value in payload.items() if not is_metadata(name, self.connector)}
         if self.form == "document":
-            return _document(payload, member)
-        image = payload.get(member)
-        if not isinstance(image, dict):
-            return None
-        if self.form == "cells":
-            cells = {name: cell for name, cell in image.items() if name not in RANGE_BOUNDS}
+            return _document(payload, image)
+        row = next((payload[name] for name in self.members(image) if isinstance(payload.get(name), dict)), None)
+        if row is not None and self.form == "cells":
+            cells = {name: cell for name, cell in row.items() if name not in RANGE_BOUNDS}
             return {name: cell.get("value") if isinstance(cell, dict) else cell for name, cell in cells.items()}
-        return image
+        return row
 
     def source_table(self, payload: Payload) -> str:
         """The table that a flattened row names in its metadata; empty where it names none."""
@@ -203,84 +210,37 @@ class Dialect:
         return self.form != "flat" or "__deleted" in payload
 
 
-# The first that recognises an event wins; the last recognises every envelope without a connector.
-DIALECTS = (
-    Dialect(
-        "lindorm", _is_lindorm, _named_by("db", "namespace", "table"), keys=_lindorm_keys, columns=_lindorm_columns
-    ),
-    Dialect(
-        "huawei_cdl",
-        lambda payload: "OPERATION" in payload and "DATA_STORE" in payload,
-        _huawei_cdl_table,
-        _is_huawei_cdl_row,
-        after="data",
-        keys=_huawei_cdl_keys,
-    ),
-    Dialect(
-        "huawei_cdl",
-        lambda payload: "message_version" in payload and "op" in payload,
-        _named_by("schema", "table"),
-        _is_huawei_cdl_row,
-        keys=_huawei_cdl_keys,
-    ),
-    Dialect("postgresql", _is_written_by("postgresql"), _named_by("schema", "table")),
-    Dialect("mysql", _is_written_by("mysql"), _named_by("db", "table")),
-    Dialect("mariadb", _is_written_by("mariadb"), _named_by("db", "table")),
-    Dialect("sqlserver", _is_written_by("sqlserver"), _named_by("db", "schema", "table")),
-    Dialect("oracle", _is_written_by("oracle"), _named_by("db", "schema", "table")),
-    Dialect("db2", _is_written_by("db2"), _named_by("schema", "table")),
-    Dialect("ibmi", _is_written_by("ibmi")),
-    Dialect("informix", _is_written_by("informix"), _named_by("db", "schema", "table")),
-    Dialect(
-        "mongodb",
-        _is_written_by("mongodb"),
-        _named_by("db", "collection"),
-        form="document",
-        keys=lambda payload, schema: ["_id"],
-        columns=_mongodb_columns,
-    ),
-    Dialect("vitess", _is_written_by("vitess"), _named_by("keyspace", "table")),
-    Dialect("yashandb", _is_written_by("yashandb"), _named_by("schema", "table")),
-    Dialect("spanner", _is_written_by("spanner"), _named_by("db", "table")),
-    Dialect(
-        "cassandra",
-        _is_written_by("cassandra"),
-        _named_by("keyspace", "table"),
-        _is_cassandra_row,
-        before="after",
-        form="cells",
-    ),
-    Dialect("ticdc", _is_written_by("TiCDC"), _named_by("db", "table")),
-    Dialect("cockroachdb", _is_cockroachdb, _cockroachdb_table, keys=_cockroachdb_keys, columns=_cockroachdb_columns),
-    Dialect("yugabytedb", _is_written_by("yugabytedb"), _named_by("schema", "table"), form="cells"),
-    Dialect(
-        "yugabytedb_yboutput",
-        lambda payload: _is_written_by("YugabyteDB")(payload) and _has_cells(payload),
-        _named_by("schema", "table"),
-        form="cells",
-    ),
-    Dialect("yugabytedb_pgoutput", _is_written_by("YugabyteDB"), _named_by("schema", "table"), _has_row_image),
-    Dialect("flattened", is_marked_row, is_row=is_plain_row, form="flat"),
+# Those that more than the name in `source.connector` recognises, or that tell rows, keys or types otherwise.
+PECULIAR = (
+    Dialect("lindorm", _is_lindorm, own_keys=_lindorm_keys, own_columns=_lindorm_columns),
+    Dialect("huawei_cdl", _is_huawei_cdl, _is_huawei_cdl_row),
+    Dialect("cassandra", _is_written_by("cassandra"), _is_cassandra_row),
+    Dialect("ticdc", _is_written_by("TiCDC")),
+    Dialect("cockroachdb", _is_cockroachdb, own_keys=_cockroachdb_keys, own_columns=_cockroachdb_columns),
+    Dialect("yugabytedb_yboutput", lambda payload: _is_written_by("YugabyteDB")(payload) and _has_cells(payload)),
+    Dialect("yugabytedb_pgoutput", _is_written_by("YugabyteDB"), _has_row_image),
+    Dialect("flattened", is_marked_row, is_plain_row),
     Dialect(
         "generic",
         lambda payload: not _source(payload).get("connector") and ("op" in payload or _has_images_alone(payload)),
-        _named_by("db", "table"),
         lambda payload: _has_row_operation(payload) or _has_images_alone(payload),
-        by_topic=True,
     ),
 )
-# Connectors whose events one model reads alike.
-ALIKE = ({"mysql", "mariadb"},)
+# The first that recognises an event wins; the last recognises every envelope without a connector.
+DIALECTS = tuple(
+    {dialect.connector: dialect for dialect in PECULIAR}.get(name, Dialect(name, _is_written_by(name)))
+    for name in connector_names()
+)
 
 
 def has_one_type(table: TableSeen, column: str) -> bool:
     """Whether models cannot read a column as several types (`_check_declaration` in macros/debezium)."""
-    forms = {dialect.form for dialect in DIALECTS if dialect.connector == table.connector.partition("(")[0]}
-    return column in table.keys or not forms <= {"rows", "flat"}
+    return column in table.keys or capabilities(table.connector).get("form", "rows") not in ("rows", "flat")
 
 
 def are_alike(one: str, other: str) -> bool:
-    return one == other or any({one, other} == group for group in ALIKE)
+    """Whether one model reads the events of both connectors."""
+    return one == other or other in capabilities(one).get("read_as", ())
 
 
 def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) -> Dialect | None:

@@ -192,11 +192,10 @@ def _with_numbers(name: str, *numbers: Any) -> str:
     return f"{name}({','.join(texts)})" if all(re.fullmatch(r"-?\d{1,10}", text) for text in texts) else "any"
 
 
-def columns_of_schema(schema: Any, after: str, before: str) -> dict[str, str]:
-    """Columns and types from the schema block of a value, which has its images in two members; empty if it has none."""
+def columns_of_schema(schema: Any, *members: str) -> dict[str, str]:
+    """Columns and types from the schema block of a value: of the first of some members that it has, or empty."""
     images = fields_of(schema)
-    row = images.get(after) or images.get(before)
-    return columns_of_struct(row)
+    return columns_of_struct(next((images[name] for name in members if images.get(name)), None))
 
 
 def columns_of_struct(schema: Any) -> dict[str, str]:

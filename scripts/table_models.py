@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from scripts.connectors import capabilities
 from scripts.declared import Declared
 from scripts.keys import keys_other_than
 from scripts.literals import plain, quoted, quoted_list
@@ -78,7 +79,7 @@ def _epochs(declared: Declared) -> str:
 
 def properties_of(system: str, declared: Declared) -> str:
     table = declared.table
-    connector = _connectors()[table.connector.partition("(")[0]]
+    connector, declares = _connectors()[table.connector.partition("(")[0]], capabilities(table.connector)
     order = f"Ordered by {connector['order_by']} (`{table.connector}`, {connector['source']})."
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     source_name = plain(table.name)
@@ -87,9 +88,8 @@ def properties_of(system: str, declared: Declared) -> str:
         {"name": name, "description": _description(table, in_events), "quote": True}
         for name, in_events in zip(table.kept(table.columns), table.columns, strict=True)
     ]
-    in_part = ["_cdc_patches"] if table.connector == "mongodb" and table.keys else []
-    passed_on = table.keys and connector["passes_keys_on"] == "true"
-    held = ["_cdc_held", *in_part, *(["_cdc_moves"] if passed_on else [])] if table.keys else []
+    in_part = ["_cdc_patches"] if declares["form"] == "document" else []
+    held = ["_cdc_held", *in_part, *(["_cdc_moves"] if declares["passes_keys_on"] else [])] if table.keys else []
     metadata = [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in (*METADATA, *held)]
     records = "record of" if declared.routed else "record of the topics of"
     staging_model = {

@@ -144,10 +144,7 @@ def _take(
     for column, kind in columns.items():
         table.columns[column] = wider_type(table.columns.get(column, kind), kind)
         table.kinds.setdefault(column, set()).add(kind)
-    for image in (
-        dialect.image(payload, dialect.after),
-        dialect.image(payload, dialect.before) if table.columns else None,
-    ):
+    for image in (dialect.image(payload, "after"), dialect.image(payload, "before") if table.columns else None):
         if image is not None:
             rows.setdefault(identity, []).append(image)
     columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))

@@ -2,8 +2,8 @@
 {% macro cassandra_connector() -%}
     {{ return(envelope_capabilities({
         'form': 'cells',
-        'source': ['connector', 'keyspace', 'table', 'snapshot', 'ts_ms', 'ts_us'],
-        'before': 'after',
+        'source': ['keyspace', 'ts_us'],
+        'before': ['after'],
         'op': _cassandra_op(),
         'is_log': false,
         'position': sortable_number('try_cast(_event.payload.source.ts_us as decimal(20, 0))', 20),

@@ -4,11 +4,7 @@
 -#}
 {% macro cockroachdb_connector() -%}
     {{ return(envelope_capabilities({
-        'source': [
-            'connector', 'origin', 'db', 'schema', 'table', 'database_name', 'schema_name', 'table_name', 'snapshot',
-            'ts_ms', 'ts_ns',
-            'mvcc_timestamp', 'ts_hlc',
-        ],
+        'source': ['origin', 'database_name', 'schema_name', 'table_name', 'ts_ns', 'mvcc_timestamp', 'ts_hlc'],
         'fields': ['transaction: struct<id: string>', 'ts_ns: string', 'resolved: string'],
         'types_in_schema': false,
         'position': _cockroachdb_position(),

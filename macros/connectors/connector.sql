@@ -1,19 +1,14 @@
 {#-
-    The one place that knows which connectors there are. A connector is a file beside this one whose macro
-    gives the capabilities below; it is chosen by name here, so dbt sees every edge.
+    The one place that knows which connectors there are, in the order in which `make run` recognises their events. A
+    connector is a file beside this one whose macro gives the capabilities below, also to `scripts/connectors.py`; it is
+    chosen by name here, so dbt sees every edge.
 -#}
 {% macro connector_names() -%}
     {{ return([
-        'cassandra', 'cockroachdb', 'db2', 'flattened', 'generic', 'huawei_cdl', 'ibmi', 'informix', 'lindorm',
-        'mariadb', 'mongodb', 'mysql',
-        'oracle', 'postgresql', 'spanner', 'sqlserver', 'ticdc', 'vitess', 'yashandb', 'yugabytedb',
-        'yugabytedb_pgoutput', 'yugabytedb_yboutput',
+        'lindorm', 'huawei_cdl', 'postgresql', 'mysql', 'mariadb', 'sqlserver', 'oracle', 'db2', 'ibmi', 'informix',
+        'mongodb', 'vitess', 'yashandb', 'spanner', 'cassandra', 'ticdc', 'cockroachdb', 'yugabytedb',
+        'yugabytedb_yboutput', 'yugabytedb_pgoutput', 'flattened', 'generic',
     ]) }}
-{%- endmacro %}
-
-{#- The names of connectors whose events are read as those of this one; any other name alone. -#}
-{% macro connectors_read_as(name) -%}
-    {{ return(['mysql', 'mariadb'] if name in ('mysql', 'mariadb') else [name]) }}
 {%- endmacro %}
 
 {#- Whether a record that no model reads is a heartbeat in a form that is not Debezium's. -#}
@@ -48,7 +43,7 @@
     {%- else -%}
         {{ exceptions.raise_compiler_error(
             "debezium_changes: unknown connector '" ~ connector ~ "' in model " ~ model.name ~ ".\n"
-            ~ "  Expected one of: " ~ connector_names() | join(', ') ~ ".\n"
+            ~ "  Expected one of: " ~ connector_names() | sort(case_sensitive=true) | join(', ') ~ ".\n"
             ~ "  Use the name that Debezium writes in source.connector ('postgresql', not 'postgres')."
         ) }}
     {%- endif -%}
@@ -62,13 +57,14 @@
     - form: how a row image is written. `rows`: an object with the columns; `cells`: each column an object `{"value": …,
       "set": …}` (key columns may be plain); `flat`: the columns are members of the value itself; `document`: a text of
       JSON, of which columns are fields,
-    - source: the members of `source` that are read, as texts,
+    - source: the members of `source` that are read, as texts, beside connector, db, schema, table, snapshot and ts_ms,
     - not_from: names in `source.connector` of events that are another connector's, and are rejected,
+    - read_as: the names of connectors that one model may read together, its own among them,
     - fields: further members of the value that are read, as a Spark schema; none of them may be named like an image,
     - greatest_scale: of decimals of the source: Flink CDC has been seen to write precision and scale in each other's
       place; none if a scale may be greater than the precision,
     - types_in_schema: whether its schema blocks have the types that its columns are declared by,
-    - before, after: the member that holds the row image, or a list of members of which the first that is there counts,
+    - before, after: the members that may hold the row image; the first that is there counts,
     - op: the operation as Debezium's letter (c, r, u, d, t, m),
     - snapshot: the mark of `source.snapshot`,
     - position: the place in the source's log, as text that sorts in the source's order; NULL where it should be there
@@ -82,7 +78,7 @@
       on later in it, or none,
     - ties: what decides between an event and a delete of one key at one position: `topic`, the order of the topic;
       `deletes_first`; `deletes_last`,
-    - table: the names that identify the table inside an event, outermost first,
+    - table: the names that identify the table inside an event, outermost first: members, or a `coalesce` of members,
     - table_by_topic: whether the topic may identify the table: then `table` of the model is the topic alone, and names
       inside events are not compared,
     - changed_at: milliseconds of the change in the source,
@@ -110,13 +106,14 @@
 {% macro envelope_capabilities(capabilities) -%}
     {%- set found = {
         'form': 'rows',
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'],
+        'source': [],
         'not_from': [],
+        'read_as': [],
         'fields': ['transaction: struct<id: string>'],
         'greatest_scale': none,
         'types_in_schema': true,
-        'before': 'before',
-        'after': 'after',
+        'before': ['before'],
+        'after': ['after'],
         'op': 'lower(_event.payload.op)',
         'snapshot': '_event.payload.source.snapshot',
         'position': "''",
@@ -146,6 +143,7 @@
             ~ found | join(', ')) }}
     {%- endfor -%}
     {%- do found.update(capabilities) -%}
+    {%- do found.update({'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms'] + found.source}) -%}
     {{ return(found) }}
 {%- endmacro %}
 

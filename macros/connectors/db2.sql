@@ -1,7 +1,7 @@
 {#- Db2 for Linux, UNIX, Windows and z/OS: docs/connectors/db2.md. -#}
 {% macro db2_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'commit_lsn', 'change_lsn'],
+        'source': ['commit_lsn', 'change_lsn'],
         'position': _db2_position(),
         'passes_keys_on': '_event.payload.source.commit_lsn',
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],

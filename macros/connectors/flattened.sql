@@ -15,7 +15,6 @@
         'snapshot': _flattened(prefix, 'snapshot',
             "if(lower(" ~ _flattened(prefix, 'op') ~ ") = 'r', 'true', 'false')"),
         'position': _flattened_position(prefix),
-        'table': [],
         'changed_at': _flattened(prefix, 'ts_ms'),
         'transaction_id': 'cast(null as string)',
         'left_out': 'placeholder',

@@ -5,7 +5,7 @@
 {% macro huawei_cdl_connector() -%}
     {%- set transaction_id = 'coalesce(_event.payload.source.txId, ' ~ _huawei_cdl_property('txid') ~ ')' -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'txId'],
+        'source': ['lsn', 'txId'],
         'fields': [
             'DATA_STORE: string', 'SEG_OWNER: string', 'TABLE_NAME: string', '`TIMESTAMP`: string', 'OPERATION: string',
             'LOB_COLUMNS: string', 'message_version: string', 'message_type: string', 'isHeartbeat: string',

@@ -1,7 +1,7 @@
 {#- Db2 for i: docs/connectors/ibmi.md. Its source block names no table; the topic does. -#}
 {% macro ibmi_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'snapshot', 'ts_ms', 'receiver', 'sequence'],
+        'source': ['receiver', 'sequence'],
         'position': _ibmi_position(),
     })) }}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {#- Informix: docs/connectors/informix.md. -#}
 {% macro informix_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'commit_lsn', 'change_lsn', 'txId'],
+        'source': ['commit_lsn', 'change_lsn', 'txId'],
         'position': _informix_position(),
         'passes_keys_on': '_event.payload.source.commit_lsn',
         'table': ['_event.payload.source.db', '_event.payload.source.schema', '_event.payload.source.table'],

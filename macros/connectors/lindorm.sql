@@ -5,7 +5,7 @@
 {% macro lindorm_connector() -%}
     {%- set source = '_event.payload.source' -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'namespace', 'table', 'ts_ms'],
+        'source': ['namespace'],
         'types_in_schema': false,
         'snapshot': "if(lower(_event.payload.op) = 'r', 'true', 'false')",
         'is_log': false,

@@ -6,7 +6,7 @@
     {%- set update = '_event.payload.updateDescription' -%}
     {{ return(envelope_capabilities({
         'form': 'document',
-        'source': ['version', 'connector', 'db', 'collection', 'snapshot', 'ts_ms', 'ord', 'lsid', 'txnNumber'],
+        'source': ['version', 'collection', 'ord', 'lsid', 'txnNumber'],
         'fields': [
             'transaction: struct<id: string>',
             'updateDescription: struct<updatedFields: string, removedFields: array<string>, '

@@ -1,8 +1,9 @@
 {#- MySQL and MariaDB, which share the binlog's positions: docs/connectors/mysql.md. -#}
 {% macro mysql_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'file', 'pos', 'row', 'gtid'],
+        'source': ['file', 'pos', 'row', 'gtid'],
         'not_from': ['postgresql'],
+        'read_as': ['mysql', 'mariadb'],
         'greatest_scale': 30,
         'position': _mysql_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],

@@ -1,11 +1,7 @@
 {#- Oracle, captured by LogMiner, OpenLogReplicator or XStream: docs/connectors/oracle.md. -#}
 {% macro oracle_connector() -%}
     {{ return(envelope_capabilities({
-        'source': [
-            'connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'scn', 'commit_scn', 'start_scn', 'txSeq',
-            'txId', 'rs_id', 'ssn',
-            'lcr_position',
-        ],
+        'source': ['scn', 'commit_scn', 'start_scn', 'txSeq', 'txId', 'rs_id', 'ssn', 'lcr_position'],
         'position': _oracle_position(),
         'passes_keys_on': '_event.payload.source.txId',
         'table': ['_event.payload.source.db', '_event.payload.source.schema', '_event.payload.source.table'],

@@ -1,7 +1,7 @@
 {#- PostgreSQL: docs/connectors/postgresql.md. -#}
 {% macro postgresql_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'sequence', 'txId'],
+        'source': ['lsn', 'sequence', 'txId'],
         'not_from': ['mariadb', 'mysql'],
         'position': _postgresql_position(),
         'passes_keys_on': '_event.payload.source.txId',

@@ -5,11 +5,7 @@
 {% macro spanner_connector() -%}
     {%- set kind = "coalesce(upper(_event.payload.source.value_capture_type), '')" -%}
     {{ return(envelope_capabilities({
-        'source': [
-            'connector', 'db', 'table', 'snapshot', 'ts_ms', 'ts_us', 'ts_ns', 'sequence', 'mod_number',
-            'value_capture_type',
-            'server_transaction_id',
-        ],
+        'source': ['ts_us', 'ts_ns', 'sequence', 'mod_number', 'value_capture_type', 'server_transaction_id'],
         'position': _spanner_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
         'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.server_transaction_id)',

@@ -1,8 +1,7 @@
 {#- SQL Server: docs/connectors/sqlserver.md. -#}
 {% macro sqlserver_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'commit_lsn', 'change_lsn',
-            'event_serial_no'],
+        'source': ['commit_lsn', 'change_lsn', 'event_serial_no'],
         'position': _sqlserver_position(),
         'table': ['_event.payload.source.db', '_event.payload.source.schema', '_event.payload.source.table'],
     })) }}

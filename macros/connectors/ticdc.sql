@@ -1,7 +1,7 @@
 {#- TiCDC, TiDB's own writer of Debezium JSON: docs/connectors/ticdc.md. -#}
 {% macro ticdc_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'db', 'table', 'snapshot', 'ts_ms', 'commit_ts'],
+        'source': ['commit_ts'],
         'types_in_schema': false,
         'op': _ticdc_op(),
         'position': sortable_number('try_cast(_event.payload.source.commit_ts as decimal(20, 0))', 20),

@@ -1,7 +1,7 @@
 {#- Vitess: docs/connectors/vitess.md. -#}
 {% macro vitess_connector() -%}
     {{ return(envelope_capabilities({
-        'source': ['connector', 'keyspace', 'table', 'snapshot', 'ts_ms'],
+        'source': ['keyspace'],
         'fields': [
             'transaction: struct<id: string, transaction_epoch: string, transaction_rank: string, total_order: string>',
         ],

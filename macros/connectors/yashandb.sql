@@ -1,11 +1,7 @@
 {#- YashanDB: docs/connectors/yashandb.md. Its types and its way of leaving LOBs out are Oracle's. -#}
 {% macro yashandb_connector() -%}
     {{ return(envelope_capabilities({
-        'source': [
-            'connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'scn', 'txId', 'position_scn', 'group_lsn',
-            'group_offset',
-            'batch_row_id',
-        ],
+        'source': ['scn', 'txId', 'position_scn', 'group_lsn', 'group_offset', 'batch_row_id'],
         'position': _yashandb_position(),
         'passes_keys_on': '_event.payload.source.txId',
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],

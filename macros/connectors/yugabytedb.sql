@@ -5,7 +5,7 @@
 {% macro yugabytedb_connector() -%}
     {{ return(envelope_capabilities({
         'form': 'cells',
-        'source': ['connector', 'db', 'schema', 'table', 'snapshot', 'ts_ms', 'lsn', 'commit_time', 'txId'],
+        'source': ['lsn', 'commit_time', 'txId'],
         'position': _yugabytedb_position(),
         'table': ['_event.payload.source.schema', '_event.payload.source.table'],
         'transaction_id': "coalesce(_event.payload.transaction.id, nullif(_event.payload.source.txId, ''))",

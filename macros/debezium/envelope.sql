@@ -73,12 +73,11 @@
         {{ return('_event struct<payload: struct<' ~ (members + ['before: string', 'after: string']) | join(', ')
             ~ '>>, _end int, _corrupt string') }}
     {%- endif -%}
-    {%- set befores = _image_members(c,
-        'before') + ([c.key] if c.key and c.key not in _image_members(c, 'before') else []) -%}
-    {%- for member in befores | reject('in', _image_members(c, 'after')) -%}
+    {%- set befores = c.before + ([c.key] if c.key and c.key not in c.before else []) -%}
+    {%- for member in befores | reject('in', c.after) -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ (before or ['_none: string']) | join(', ') ~ '>') -%}
     {%- endfor -%}
-    {%- for member in _image_members(c, 'after') -%}
+    {%- for member in c.after -%}
         {%- do members.append(quoted(member) ~ ': struct<' ~ after | join(', ') ~ '>') -%}
     {%- endfor -%}
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
@@ -95,20 +94,11 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The members of the value that hold an image, `before` or `after`. -#}
-{% macro _image_members(c, image) -%}
-    {{ return([c[image]] if c[image] is string else c[image]) }}
-{%- endmacro %}
-
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
     {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
-    {%- set members = [] -%}
-    {%- for member in _image_members(c, image) -%}
-        {%- do members.append('_event.payload.' ~ quoted(member)) -%}
-    {%- endfor -%}
-    {{ return(members[0] if members | length == 1 else 'coalesce(' ~ members | join(', ') ~ ')') }}
+    {{ return(_of_members(c, image, '_event.payload.{}')) }}
 {%- endmacro %}
 
 {#- A column of an image; of several members that hold images, of the first that has it. -#}
@@ -119,9 +109,8 @@
 
 {#- What the first member that holds an image gives. -#}
 {% macro _of_members(c, image, text) -%}
-    {%- set members = _image_members(c, image) -%}
-    {%- set found = _quoted_list(members, text) -%}
-    {{ return(found if members | length == 1 else 'coalesce(' ~ found ~ ')') }}
+    {%- set found = _quoted_list(c[image], text) -%}
+    {{ return(found if c[image] | length == 1 else 'coalesce(' ~ found ~ ')') }}
 {%- endmacro %}
 
 {#- The JSON value of a column of an image, `before` or `after`, or of the row that counts, `_row`. -#}
@@ -150,7 +139,7 @@
 -#}
 {% macro _old_key_value(c, name, json, keys, of_delete=false) -%}
     {%- set before = _member('before', c, name, json, keys) -%}
-    {%- if c.key and c.key not in _image_members(c, 'before') -%}
+    {%- if c.key and c.key not in c.before -%}
         {%- set own = _json_value('_event.payload.' ~ quoted(c.key) ~ '.' ~ quoted(name), json) -%}
         coalesce({{ own ~ ', ' ~ before if of_delete else before ~ ', ' ~ own }})
     {%- else -%}

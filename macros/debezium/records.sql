@@ -71,8 +71,9 @@
     {%- if not source.routed_by -%} {{ return(landed_batches(source.bronze).last) }} {%- endif -%}
     {%- set routed = bounds_of_run().get(source.routed_by) -%}
     {%- set text = graph.nodes[source.routed_by].raw_code -%}
+    {%- set alike = debezium_connector(source.connector).read_as if source.connector else [] -%}
     {%- for topic in source.topics + ([source.connector] if source.connector else []) if _names_none_of(text,
-        connectors_read_as(topic)) -%}
+        alike if topic in alike else [topic]) -%}
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': it reads ' ~ source.relation ~ ', whose model does not name ' ~ literal(topic)
                 ~ ': give both the same topics and connector.'

@@ -117,7 +117,7 @@
         end
     {%- endset -%}
     {%- set rows = parsed if c.form == 'flat' else 'get(filter(' ~ parsed ~ ', i -> i.field in ('
-        ~ _literals(_image_members(c, 'after')) ~ ')), 0).fields' -%}
+        ~ _literals(c.after) ~ ')), 0).fields' -%}
     transform({{ rows }}, f -> named_struct('name', f.field, 'type', {{ type }}))
 {%- endmacro %}
 

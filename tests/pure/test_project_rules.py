@@ -15,6 +15,7 @@ Node = dict[str, Any]
 MACRO = re.compile(r"(?s){%-? (?P<kind>macro|test|materialization) (?P<name>\w+).*?{%-? *end(?P=kind) *-?%}")
 SIGNATURE = re.compile(r"{%-?\s*(?:macro|test)\s+\w+\s*\((.*?)\)\s*-?%}", re.DOTALL)
 MODEL = re.compile(r"(?:{{ config\([^{}]*\) }}\n\n)?{{ (debezium_\w+)\(.*\) }}\n", re.DOTALL)
+SQL = {"op", "snapshot", "position", "fields", "passes_keys_on", "transaction_id", "changed_at", "kind", "reject"}
 METADATA = [
     "_cdc_op",
     "_cdc_is_deleted",
@@ -116,8 +117,6 @@ def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str,
 
 def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
     """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
-    from scripts.dialects import ALIKE
-
     names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
     code = macros["debezium_connector"]["macro_sql"]
     files = {path.stem for path in (REPOSITORY / "macros" / "connectors").glob("*.sql")} - {"connector"}
@@ -129,16 +128,37 @@ def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, N
         assert "envelope_capabilities(" in macros[f"{file}_connector"]["macro_sql"]
     assert files <= pages
     assert connectors().keys() == names
-    alike = re.findall(r"name in \(([^)]*)\)", macros["connectors_read_as"]["macro_sql"])
-    assert [set(re.findall(r"'(\w+)'", group)) for group in alike] == list(ALIKE)
-    passing = {file for file in files if re.search(r"'passes_keys_on': '", macros[f"{file}_connector"]["macro_sql"])}
-    assert passing == {name for name, row in connectors().items() if row["passes_keys_on"] == "true"}
+    own = {name for name in macros if re.fullmatch(r"[a-z]\w*_connector", name)} - {"debezium_connector"}
+    assert own == set(re.findall(r"return\((\w+)\(\)\)", code))
     with (REPOSITORY / "seeds" / "cdc_operations.csv").open(encoding="utf-8", newline="") as seed:
         operations = {row["op"]: row["name"] for row in csv.DictReader(seed)}
     told = (
         (REPOSITORY / "docs" / "dbt" / "columns.md").read_text(encoding="utf-8").split("{% enddocs")[0]
     )  # the first is `_cdc_op`
     assert dict(re.findall(r"`(\w)` (?:snapshot )?(\w+)", told)) == operations
+
+
+def test_python_reads_what_the_macros_of_each_connector_declare(project: Path) -> None:
+    """The declarations stand in `macros/connectors` alone: Python has what dbt has, and knows no other connector."""
+    from adapter import Macros
+
+    from scripts.connectors import capabilities, connector_names
+    from scripts.dialects import DIALECTS, PECULIAR
+
+    macros = Macros().module()
+    names = macros.connector_names()
+    assert names == connector_names() == [dialect.connector for dialect in DIALECTS]
+    assert len({dialect.connector for dialect in PECULIAR} & set(names)) == len(PECULIAR)
+    for name in names:
+        declared, read = macros.debezium_connector(name), dict(capabilities(name))
+        assert declared.keys() == read.keys()
+        paths = [[f"_event.payload.{path}" for path in members] for members in read.pop("table")]
+        assert declared.pop("table") == [
+            members[0] if len(members) == 1 else f"coalesce({', '.join(members)})" for members in paths
+        ], f"{name}: a name of the table is a member, or a coalesce of members"
+        assert {member for member, value in read.items() if value != declared[member]} <= SQL, name
+        assert bool(read["passes_keys_on"]) == bool(declared["passes_keys_on"])
+        assert {*map(bool, read["read_as"])} <= {True} and (name in read["read_as"] or not read["read_as"]), name
 
 
 def test_every_connector_has_a_case_of_its_positions() -> None:
@@ -286,6 +306,8 @@ def test_models_stand_where_the_readme_says(project: Path, models: dict[str, Nod
 
 
 def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
+    from scripts.connectors import capabilities
+
     for name, model in models.items():
         kind = model["fqn"][1]
         assert model["description"].strip(), name
@@ -297,9 +319,7 @@ def test_every_model_and_column_is_described(models: dict[str, Node]) -> None:
         table = declared(models, name.removeprefix("stg_"))
         columns = list(table["columns"])
         patches = ["_cdc_patches"] if table["connector"] == "mongodb" and table["keys"] else []
-        passes_keys_on = (
-            table["keys"] and connectors()[table["connector"].partition("(")[0]]["passes_keys_on"] == "true"
-        )
+        passes_keys_on = table["keys"] and capabilities(table["connector"])["passes_keys_on"]
         metadata = METADATA + (
             ["_cdc_held", *patches, *(["_cdc_moves"] if passes_keys_on else [])] if table["keys"] else []
         )

@@ -2,11 +2,15 @@
 
 import base64
 import json
+import shutil
+import subprocess
+import sys
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import REPOSITORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -279,6 +283,34 @@ def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path
         declared = {"at": of_datetime, "t": of_time, "other": "string"}  # as somebody corrected it
         found = written_otherwise(table(digits[0]), table(digits[1]), declared)
         assert found == ({"at": changed} if changed else {}), (of_time, of_datetime)
+
+
+def test_a_connector_is_its_macro_its_name_and_its_branch(project: Path, tmp_path: Path) -> None:
+    """The example of the documentation, added as its first two steps say, is recognised without a line of Python."""
+    page = (REPOSITORY / "docs" / "adding-a-connector.md").read_text(encoding="utf-8")
+    for folder in ("scripts", "macros/connectors"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    (tmp_path / "macros" / "connectors" / "sample.sql").write_text(
+        page.split("```jinja\n")[1].split("```")[0], encoding="utf-8"
+    )
+    chooser = tmp_path / "macros" / "connectors" / "connector.sql"
+    text = chooser.read_text(encoding="utf-8")
+    text = text.replace("'flattened', 'generic',", "'sample', 'flattened', 'generic',")
+    branch = "{%- elif connector == 'generic' -%}"
+    text = text.replace(
+        branch, branch.replace("generic", "sample") + " {{ return(sample_connector()) }}\n    " + branch
+    )
+    chooser.write_text(text, encoding="utf-8")
+    source = {"connector": "sample", "db": "d", "schema": "s", "table": "t", "log_number": "7"}
+    event = {"op": "c", "source": source, "before": None, "after": {"id": 1}}
+    code = f"""if True:
+        from scripts.dialects import dialect_of
+        dialect = dialect_of({event}, None, 'topic', 'any')
+        print(dialect.connector, dialect.identity({event}, 'topic'), dialect.image({event}, 'after'))
+    """
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert found.stdout == "sample ('s', 't') {'id': 1}\n"
 
 
 def test_types_that_hold_what_several_events_have(project: Path) -> None:
