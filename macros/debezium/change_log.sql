@@ -126,10 +126,11 @@
 
 {#-
     The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last
-    rebuild (`base`), and the append in which rejected records were `replayed` last. An error if the log is not what its
-    model says now: silver would merge the rows of the old text, and never read them again.
+    rebuild (`base`), and the append in which rejected records were `replayed` last; without the first two, which cost
+    a query, if it can have nothing new. An error if the log is not what its model says now: silver would merge the rows
+    of the old text, and never read them again.
 -#}
-{% macro state_of_log(changes, source) -%}
+{% macro state_of_log(changes, source, can_have_new=true) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
     {%- if of_run -%}
         {%- set append = _last_append(of_run) -%}
@@ -145,7 +146,7 @@
         ) }}
     {%- endif -%}
     {{ return(dict(
-        appended_to_log(changes, stored),
+        appended_to_log(changes, stored) if can_have_new else {},
         base=_base(stored), columns=fromjson(stored.get('cdc.columns', '[]')), replayed=stored.get('cdc.replayed', ''),
     )) }}
 {%- endmacro %}

@@ -171,14 +171,19 @@ from (
             {%- do bounds.routed.append(source.relation) -%}
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
-        {%- set state = state_of_log(models[0], source) -%}
+        {%- set can_have_new = source.routed_by or table not in counted
+            or _has_records(source, bounds.above, bounds.up_to) -%}
+        {%- set state = state_of_log(models[0], source, can_have_new) -%}
+        {%- if not can_have_new and counted[table] != state.base ~ ' ' ~ state.replayed -%}
+            {%- set can_have_new, state = true, state_of_log(models[0], source) -%}
+        {%- endif -%}
         {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
-        {%- if state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
+        {%- if can_have_new and state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
             {%- do bounds.update({'up_to': state.up_to}) -%}
         {%- endif -%}
         {%- if counted.get(table) == bounds.declarations[table] -%}
             {%- do bounds.known.append(table) -%}
-            {%- do bounds.quiet.append(table) if state.has_new is defined and not state.has_new
+            {%- do bounds.quiet.append(table) if not can_have_new or state.has_new is defined and not state.has_new
                 and state.above <= bounds.above -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}

@@ -892,3 +892,27 @@ def test_a_row_that_comes_and_moves_on_at_one_place_of_the_log_is_gone(lakehouse
         lakehouse.run("one_place_by_one", records)
     assert lakehouse.sql("select id, note from one_place_by_one.orders") == [(6, "a")]
     assert lakehouse.dbt("test", "--select", "one_place_by_one__orders").success
+
+
+def test_counts_have_what_a_change_log_has_read_without_them(lakehouse: Lakehouse) -> None:
+    """A log that is not in the run is looked into only if records of its topics are still to be counted."""
+
+    def line(lsn: int) -> dict[str, Any]:
+        return event("c", lsn, {"id": lsn}, table="lines")
+
+    system, counts = "alone", "alone__event_counts"
+    lakehouse.run(system, [created(10, id=1), line(11)])
+    lakehouse.land(system, [created(20, id=2)])
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__orders").success
+    lakehouse.land(system, [line(30)])
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__lines", counts).success
+    by_batch = f"select batch, sum(events) from monitoring.{counts} group by batch order by batch"
+    assert lakehouse.sql(by_batch) == [(1, 2), (2, 1), (3, 1)]
+
+    # A log that was rebuilt without the counts is counted again, and one that is behind has the rest wait.
+    assert lakehouse.dbt("run", "--full-refresh", "--select", f"stg_{system}__orders").success
+    lakehouse.land(system, [line(40), created(41, id=3)])
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__lines", counts).success
+    assert lakehouse.sql(by_batch) == [(1, 2), (2, 1), (3, 1)]
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__orders", counts).success
+    assert lakehouse.sql(by_batch) == [(1, 2), (2, 1), (3, 1), (4, 2)]
