@@ -44,10 +44,12 @@
 
 {#-
     Give the rows of a change log the positions of other epochs (`bounds.epochs`), without its records. Whether the log
-    has resets is asked again. The append that follows is compared with what this leaves behind.
+    has resets is asked again. The append that follows is compared with what this leaves behind. If a run dies in
+    between, no text of the model is what the log was built by.
 -#}
 {% macro _follow_epochs(bounds) -%}
-    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '0', 'cdc.resets' = '{}')") -%}
+    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '0', 'cdc.resets' = '{}',"
+        ~ " 'cdc.declaration' = 'other epochs')") -%}
     {%- do run_query('update ' ~ this ~ ' set _cdc_position = ' ~ bounds.epochs ~ ' where _cdc_position <> '
         ~ bounds.epochs) -%}
     {%- set head = _table_properties(this)['current-snapshot-id'] -%}
@@ -93,7 +95,8 @@
     {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set is_rolled_back = declared and merged.greatest > merged.append -%}
     {%- set before = fromjson(stored.get('cdc.declared') or '{}').get('epochs', []) if declared else [] -%}
-    {%- set has_other_epochs = declared and before != declared.epochs -%}
+    {%- set has_other_epochs = declared and (before != declared.epochs
+        or stored.get('cdc.declaration') == 'other epochs') -%}
     {%- set added = none -%}
     {%- if existing -%}
         {%- set added = [] if is_same else _columns_added_to_log(stored, declared, above) if declared else none -%}
@@ -111,7 +114,7 @@
         'last_append': merged.append,
         'append': 1 + merged.greatest if declared else 0,
         'replayed': '' if is_new else stored.get('cdc.replayed', ''),
-        'is_described': is_same and not is_rolled_back,
+        'is_described': is_same and not is_rolled_back and not has_other_epochs,
         'epochs': _position_in_epochs(declared.epochs, declared.topics) if has_other_epochs and not is_new else '',
         'bronze': landed_batches(bronze).id,
         'is_new': is_new,

@@ -171,20 +171,15 @@ from (
             {%- do bounds.routed.append(source.relation) -%}
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
-        {%- set can_have_new = source.routed_by or table not in counted
-            or _has_records(source, bounds.above, bounds.up_to) -%}
-        {%- set state = state_of_log(models[0], source, can_have_new) -%}
-        {%- if not can_have_new and counted[table] != state.base ~ ' ' ~ state.replayed -%}
-            {%- set can_have_new, state = true, state_of_log(models[0], source) -%}
-        {%- endif -%}
+        {%- set state = _state_to_count(models[0], source, counted.get(table), bounds) -%}
         {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
-        {%- if can_have_new and state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
+        {%- if state.can_have_new and state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
             {%- do bounds.update({'up_to': state.up_to}) -%}
         {%- endif -%}
         {%- if counted.get(table) == bounds.declarations[table] -%}
             {%- do bounds.known.append(table) -%}
-            {%- do bounds.quiet.append(table) if not can_have_new or state.has_new is defined and not state.has_new
-                and state.above <= bounds.above -%}
+            {%- do bounds.quiet.append(table) if not state.can_have_new or state.has_new is defined
+                and not state.has_new and state.above <= bounds.above -%}
         {%- elif table in counted -%}
             {%- do bounds.rebuilt.append(table) -%}
         {%- endif -%}
@@ -198,6 +193,19 @@ from (
     {%- do bounds.update({'has_others': bounds.is_behind or bounds.routed | length > 0
         or _brings_others(events, bounds)}) -%}
     {{ return(bounds) }}
+{%- endmacro %}
+
+{#-
+    The state of a change log, and whether it can have something to count (`can_have_new`): not if its topics have no
+    records in the batches to count, and it is what it was when it was `counted`.
+-#}
+{% macro _state_to_count(changes, source, counted, bounds) -%}
+    {%- set can_have_new = source.routed_by or not counted or _has_records(source, bounds.above, bounds.up_to) -%}
+    {%- set state = state_of_log(changes, source, can_have_new) -%}
+    {%- if not can_have_new and counted != state.base ~ ' ' ~ state.replayed -%}
+        {%- set can_have_new, state = true, state_of_log(changes, source) -%}
+    {%- endif -%}
+    {{ return(dict(state, can_have_new=can_have_new)) }}
 {%- endmacro %}
 
 {#- Whether batches to count have records without a topic, or of topics that no table reads. -#}

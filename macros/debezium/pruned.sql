@@ -4,7 +4,7 @@
 -#}
 
 {#-
-    The number of records of which a change log has rows and bronze nothing. An error if their rows would be lost.
+    The number of rows of a change log whose records were pruned from bronze. An error if others would be lost.
     `source` is that of `_records_read_by`.
 -#}
 {% macro _pruned_records(source) -%}
@@ -25,7 +25,18 @@
         {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
             source.bronze) -%}
     {%- endif -%}
-    {{ return(lost[0] | int) }}
+    {{ return(0 if should_full_refresh() else run_query('select count(*) from ' ~ _kept_rows(source.relation,
+        pruned)).rows[0][0] | int) }}
+{%- endmacro %}
+
+{#-
+    The rows of a change log whose records are not among those up to a batch, behind FROM. A pruned record that landed
+    again is in another batch, and has a row more.
+-#}
+{% macro _kept_rows(records, pruned) -%}
+    {{ this }} as kept left anti join (select {{ _record_id() }} as event, batch from {{ records }}) as there
+        on replace(kept._cdc_event_id, '#before', '') = there.event and kept._cdc_batch = there.batch
+    where kept._cdc_batch <= {{ pruned }}
 {%- endmacro %}
 
 {#-
@@ -48,7 +59,7 @@
         {%- set value -%}
             {%- if name == '_cdc_append' -%} cast({{ new.append }} as bigint)
             {%- elif name == '_cdc_appended_at' -%} current_timestamp()
-            {%- elif name == '_cdc_position' -%} {{ _position_in_epochs(declared.epochs, declared.topics) }}
+            {%- elif name == '_cdc_position' -%} {{ _position_of_kept(declared, before.topics) }}
             {%- elif name not in stored and name in declared.columns -%} cast(null as {{ type }})
             {%- else -%} {{ _converted(name, stored.get(name, 'none'), type, new) }}
             {%- endif -%}
@@ -58,23 +69,41 @@
     {%- do log('model ' ~ model.name ~ ': the rows of ' ~ new.pruned ~ ' records that were pruned from bronze are kept',
         info=true) -%}
     select {{ selected | join(', ') }}
-    from {{ this }} as kept
-    where replace(_cdc_event_id, '#before', '') not in (select {{ _record_id() }} from {{ records }}
-        where {{ _record_id() }} is not null)
+    from {{ _kept_rows(records, _table_properties(new.bronze)['cdc.pruned-up-to']) }}
+{%- endmacro %}
+
+{#- The position of a row that was stored when the log had these topics: with one of them it does not name it. -#}
+{% macro _position_of_kept(declared, topics) -%}
+    {%- set epochs = declared.epochs | selectattr('topic', 'in', topics) | list -%}
+    {%- set parts = [_position_in_epochs(epochs, topics)] -%}
+    {%- if topics | length == 1 and declared.topics | length > 1 -%}
+        {%- do parts.append("'.'") -%}
+        {%- do parts.append(_hash_of_topic(literal(topics[0]))) -%}
+    {%- endif -%}
+    concat({{ parts | join(', ') }})
 {%- endmacro %}
 
 {#- An error if pruned records would have other rows now, for another reason than the types of their columns. -#}
 {% macro _check_same_rows(declared, before, new) -%}
-    {%- set others, added = [], [] -%}
+    {%- set others, added, named, removed = [], [], [], [] -%}
     {%- for name in ['connector', 'table', 'keys'] if before.get(name) != declared[name] -%}
         {%- do others.append(name) -%}
     {%- endfor -%}
+    {%- if before.get('topics', []) | reject('in', declared.topics) | list -%} {%- do others.append('topics') -%}
+        {%- endif -%}
+    {%- for name in before.get('columns', {}) if name not in declared.columns -%}
+        {%- do removed.append(before.renamed.get(name, name)) -%}
+    {%- endfor -%}
     {%- for name in declared.columns -%}
-        {%- if name not in before.get('columns', {}) -%} {%- do added.append(name) -%}
-        {%- elif before.renamed.get(name) != declared.renamed.get(name) -%} {%- do others.append('renamed') -%}
+        {%- set in_events = declared.renamed.get(name, name) -%}
+        {%- if name not in before.get('columns', {}) -%}
+            {%- do added.append(name) -%} {%- do named.append(in_events) -%}
+            {%- do others.append('renamed') if in_events in removed -%}
+        {%- elif before.renamed.get(name, name) != in_events -%} {%- do others.append('renamed') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if not _is_null_where_absent(declared, added, added) -%} {%- do others.append('columns') -%} {%- endif -%}
+    {%- if added and not _is_null_where_absent(declared, added, named) -%} {%- do others.append('columns') -%}
+        {%- endif -%}
     {%- if others -%}
         {%- do _refuse_to_build('its ' ~ others | join(', ') ~ ' changed, and ' ~ new.bronze ~ ' has not ' ~ new.pruned
             ~ ' of its records', new.bronze) -%}
@@ -96,8 +125,9 @@
     {%- set is_known = (is_whole or is_decimal) and to_number or is_whole and now in ['double', 'string']
         or [before, now] in [['float', 'double'], ['date', 'timestamp_ntz']] -%}
     {%- set cast = 'try_cast(' ~ column ~ ' as ' ~ now ~ ')' -%}
-    {%- set is_other = 'not try_cast(' ~ cast ~ ' as ' ~ before ~ ') <=> ' ~ column -%}
-    {%- if not is_known or run_query('select 1 from ' ~ this ~ ' where ' ~ is_other ~ ' limit 1').rows -%}
+    {%- set is_same = column ~ ' between -9007199254740992 and 9007199254740992' if now == 'double' and is_whole
+        else 'try_cast(' ~ cast ~ ' as ' ~ before ~ ') <=> ' ~ column -%}
+    {%- if not is_known or run_query('select 1 from ' ~ this ~ ' where not (' ~ is_same ~ ') limit 1').rows -%}
         {%- do _refuse_to_build('column ' ~ name ~ ' was ' ~ before ~ ' and is ' ~ now ~ ' now, and ' ~ new.bronze
             ~ ' has not ' ~ new.pruned ~ ' of its records', new.bronze) -%}
     {%- endif -%}

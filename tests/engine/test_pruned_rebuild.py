@@ -1,10 +1,13 @@
 """A change log that is rebuilt after `make maintain KEEP=` keeps the rows of pruned records, and gets what is declared
 now: epochs, other types, further columns."""
 
+import json
 from typing import Any
 
+import pytest
 from conftest import Lakehouse
-from event_factory import created
+from event_factory import created, updated
+from test_mongodb import Collection, sets
 from test_prune import age, batches, prune
 from test_resets import HISTORY, RESTORED, at, epochs, of_table  # noqa: F401
 from test_types_that_change import BIG, CHANGES, DOUBLE, Field, of_era, of_schema
@@ -79,7 +82,7 @@ def test_pruned_rows_get_the_types_and_columns_that_are_declared_now(lakehouse: 
 
 def test_what_pruned_rows_cannot_be_is_refused(lakehouse: Lakehouse) -> None:
     fields: dict[str, Field] = {"n": BIG}
-    pruned(lakehouse, "kept_not", [of_schema(1, fields, {"n": 2**53 + 1})], [of_schema(2, fields, {"n": 2})])
+    pruned(lakehouse, "kept_not", [of_schema(1, fields, {"n": 2**63 - 1})], [of_schema(2, fields, {"n": 2})])
     before = log(lakehouse, "kept_not", columns="id, n")
     lakehouse.land("kept_not", [of_schema(3, {"n": DOUBLE}, {"n": 0.5})])
     told: list[str] = []
@@ -87,3 +90,67 @@ def test_what_pruned_rows_cannot_be_is_refused(lakehouse: Lakehouse) -> None:
     assert "column n was bigint and is double now, and" in "\n".join(told)
     assert "make maintain has pruned batches up to 1 (KEEP)" in "\n".join(told)
     assert log(lakehouse, "kept_not", columns="id, n") == before
+
+    model = lakehouse.project / "models" / "staging" / "kept_not" / "stg_kept_not__orders.sql"
+    renamed = model.read_text().replace("'n':", "'m':").replace("    columns", "    renamed = {'m': 'n'},\n    columns")
+    model.write_text(renamed)
+    (failed,) = lakehouse.dbt("run", "--select", "stg_kept_not__orders").result
+    assert "its renamed changed, and bronze.kept_not has not 1 of its records" in failed.message
+
+
+def test_pruned_rows_keep_their_place_beside_another_topic_and_their_own_redelivery(
+    lakehouse: Lakehouse,
+    epochs: Any,  # noqa: F811
+) -> None:
+    epochs("kept_places,shop.public.orders,0,1,,1")
+    reset = at(1, updated(20, id=1, note="new"))
+    pruned(
+        lakehouse, "kept_places", [at(0, created(100, id=1, note="old")), reset], [at(2, created(30, id=2, note="b"))]
+    )
+    of_other = {**at(0, created(40, id=3, note="c")), "topic": "shop2.public.orders"}
+    lakehouse.run("kept_places", [of_other, {**reset, "timestamp": 1}])
+    notes = [(1, "new"), (2, "b"), (3, "c")]
+    assert lakehouse.sql("select id, note from kept_places.orders order by id") == notes
+    found = "select count(*), count(distinct _cdc_position) from staging.stg_kept_places__orders"
+    assert lakehouse.sql(found) == [(5, 4)]  # the redelivery has the position of the row that was kept
+
+
+def test_an_upgrade_keeps_pruned_changes_of_parts_of_documents(lakehouse: Lakehouse) -> None:
+    events = Collection("kept_parts")
+    events.add("c", 1, {"_id": 1, "a": 1, "b": "x"})
+    events.add("u", 1, None, sets(a=2))
+    pruned(lakehouse, "kept_parts", events.records[:1], events.records[1:])
+    before = lakehouse.rows("silver.kept_parts__kept_parts")
+    table = "staging.stg_kept_parts__kept_parts"
+    ((_, declared),) = lakehouse.sql(f"show tblproperties {table} ('cdc.declared')")
+    older = json.dumps({**json.loads(declared), "engine": "older"})
+    lakehouse.sql(f"alter table {table} set tblproperties ('cdc.declared' = '{older}', 'cdc.declaration' = 'older')")
+    assert lakehouse.dbt("run", "--select", "stg_kept_parts__kept_parts", "kept_parts__kept_parts").success
+    ((_, rebuilt),) = lakehouse.sql(f"show tblproperties {table} ('cdc.declared')")
+    assert rebuilt == declared and lakehouse.rows("silver.kept_parts__kept_parts") == before
+
+
+def test_an_epoch_that_is_taken_back_after_its_run_died_leaves_no_trace(
+    lakehouse: Lakehouse,
+    epochs: Any,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from adapter import Engine
+
+    execute = Engine.sql
+
+    def dies(self: Any, sql: str) -> Any:
+        if "set tblproperties ('cdc.declaration'" in sql:
+            raise RuntimeError("the process was killed")
+        return execute(self, sql)
+
+    lakehouse.run("withdrawn", HISTORY + RESTORED)
+    before = log(lakehouse, "withdrawn")
+    epochs("withdrawn,shop.public.orders,0,3,,1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "sql", dies)
+        assert lakehouse._build.build(lakehouse.spark, ["withdrawn"], [lakehouse.scaffold("withdrawn")], print) > 0
+    assert log(lakehouse, "withdrawn") != before
+    epochs()
+    lakehouse.run("withdrawn", [])
+    assert log(lakehouse, "withdrawn") == before
