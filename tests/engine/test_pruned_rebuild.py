@@ -30,6 +30,21 @@ def log(lakehouse: Lakehouse, system: str, table: str = "orders", columns: str =
     return [tuple(map(str, row)) for row in rows]
 
 
+def build_and_die_before(lakehouse: Lakehouse, system: str, text: str) -> None:
+    from adapter import Engine
+
+    execute = Engine.sql
+
+    def dies(self: Any, sql: str) -> Any:
+        if text in sql:
+            raise RuntimeError("the process was killed")
+        return execute(self, sql)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "sql", dies)
+        assert lakehouse._build.build(lakehouse.spark, [system], [lakehouse.scaffold(system)], print) > 0
+
+
 def test_an_epoch_moves_the_rows_of_records_that_are_not_there_any_more(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
@@ -133,24 +148,26 @@ def test_an_upgrade_keeps_pruned_changes_of_parts_of_documents(lakehouse: Lakeho
 def test_an_epoch_that_is_taken_back_after_its_run_died_leaves_no_trace(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from adapter import Engine
-
-    execute = Engine.sql
-
-    def dies(self: Any, sql: str) -> Any:
-        if "set tblproperties ('cdc.declaration'" in sql:
-            raise RuntimeError("the process was killed")
-        return execute(self, sql)
-
     lakehouse.run("withdrawn", HISTORY + RESTORED)
     before = log(lakehouse, "withdrawn")
     epochs("withdrawn,shop.public.orders,0,3,,1")
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "sql", dies)
-        assert lakehouse._build.build(lakehouse.spark, ["withdrawn"], [lakehouse.scaffold("withdrawn")], print) > 0
+    build_and_die_before(lakehouse, "withdrawn", "set tblproperties ('cdc.declaration'")
     assert log(lakehouse, "withdrawn") != before
     epochs()
     lakehouse.run("withdrawn", [])
     assert log(lakehouse, "withdrawn") == before
+
+
+def test_other_epochs_do_not_count_an_append_that_failed_before(
+    lakehouse: Lakehouse,
+    epochs: Any,  # noqa: F811
+) -> None:
+    """All in one session, as of a run that goes on with every new record."""
+    lakehouse.run("epoch_failed", HISTORY)
+    lakehouse.land("epoch_failed", RESTORED)
+    build_and_die_before(lakehouse, "epoch_failed", "replace where")
+    epochs("epoch_failed,shop.public.orders,0,2,,1")
+    build_and_die_before(lakehouse, "epoch_failed", "set tblproperties ('cdc.declaration'")
+    lakehouse.run("epoch_failed", [])
+    assert len(log(lakehouse, "epoch_failed")) == 6
