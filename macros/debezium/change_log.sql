@@ -63,6 +63,19 @@
     {%- do bounds.update({'snapshot': head}) -%}
 {%- endmacro %}
 
+{#-
+    Another run may have given the log other epochs since the bounds were looked up. The rows that were appended have
+    not got them: the next run sees to it, whatever is declared then.
+-#}
+{% macro _check_no_other_epochs(bounds) -%}
+    {%- set stored = _table_properties(this) -%}
+    {%- if stored['cdc.declaration'] == 'other epochs' or _base(stored) != bounds.base -%}
+        {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.declaration' = 'other epochs')") -%}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name
+            ~ ': another run has changed epochs meanwhile. Nothing is lost; run it again.') }}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- The number of the last append of a change log after this run. -#}
 {% macro _last_append(bounds) -%}
     {%- set appends = bounds.has_new + (bounds.replay is defined) -%}

@@ -138,6 +138,7 @@
         {{ sql }}
     {%- endcall -%}
     {%- do _store_with_next_commit(none) -%}
+    {%- do _check_no_other_epochs(bounds) if bounds.declared -%}
 {%- endmacro %}
 
 {% macro _merge_changes(bounds) -%}

@@ -171,3 +171,36 @@ def test_other_epochs_do_not_count_an_append_that_failed_before(
     build_and_die_before(lakehouse, "epoch_failed", "set tblproperties ('cdc.declaration'")
     lakehouse.run("epoch_failed", [])
     assert len(log(lakehouse, "epoch_failed")) == 6
+
+
+def test_an_append_beside_a_run_with_other_epochs_gets_these_as_well(
+    lakehouse: Lakehouse,
+    epochs: Any,  # noqa: F811
+) -> None:
+    """The other run, of another machine, looks up what the log lacks before records land that this one appends."""
+    from adapter import Engine
+
+    execute, table, early = Engine.sql, "staging.stg_epoch_beside__orders", "epoch_beside,shop.public.orders,0,3,,1"
+    lakehouse.run("epoch_beside", HISTORY)
+    epochs(early)
+    lakehouse.run("epoch_beside", [])
+    of_other = dict(lakehouse.sql(f"show tblproperties {table}"))
+    epochs()
+    lakehouse.run("epoch_beside", [])
+    lakehouse.land("epoch_beside", RESTORED)
+
+    def beside(self: Any, sql: str) -> Any:
+        if "replace where" in sql:
+            declared = [f"'{name}' = '{of_other[name]}'" for name in ("cdc.declared", "cdc.base")]
+            execute(self, f"alter table {table} set tblproperties ({', '.join(declared)})")
+        return execute(self, sql)
+
+    told: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "sql", beside)
+        done = lakehouse.scaffold("epoch_beside")
+        assert lakehouse._build.build(lakehouse.spark, ["epoch_beside"], [done], told.append) > 0
+    assert "another run has changed epochs meanwhile" in "\n".join(told)
+    epochs(early)
+    lakehouse.run("epoch_beside", [])
+    assert [row[2][:4] for row in log(lakehouse, "epoch_beside")] == ["0000"] * 3 + ["0001"] * 3
