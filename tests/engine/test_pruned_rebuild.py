@@ -145,7 +145,7 @@ def test_an_upgrade_keeps_pruned_changes_of_parts_of_documents(lakehouse: Lakeho
     assert rebuilt == declared and lakehouse.rows("silver.kept_parts__kept_parts") == before
 
 
-def test_an_epoch_that_is_taken_back_after_its_run_died_leaves_no_trace(
+def test_an_epoch_that_is_removed_after_its_run_died_leaves_no_trace(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
 ) -> None:
