@@ -58,7 +58,11 @@ BRONZE_PROPERTIES = {
     # Values begin with the same kilobytes of schema block: comparing them for a minimum costs as much as writing them.
     "write.parquet.stats-enabled.column.key": "false",
     "write.parquet.stats-enabled.column.value": "false",
-    "write.parquet.dict-encoding-enabled.column.value": "false",
+    # Of values that hardly repeat a dictionary is built and thrown away.
+    **{
+        f"write.parquet.dict-encoding-enabled.column.{name}": "false"
+        for name in ("value", "key", "offset", "timestamp", "line", "line_end")
+    },
     "commit.retry.num-retries": "20",
 }
 LEDGER_COLUMNS = """

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from scripts.bronze import COORDINATES, LONG, TEXT, Place, Span, arrow_batch
+from scripts.compression import is_compressed
 from scripts.framing import Rest, read_records
 from scripts.ledger import Ledger
 from scripts.records import Record
 from scripts.stores import File, StoredObject
-from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash, times
+from scripts.taken import Taken, described, file_digest, is_unchanged, size_of, text_hash, times
 
 CHUNK_BYTES = 64 << 20  # text of one commit, kept in memory; repeated schema blocks do not count
 FILE_BYTES = 16 << 20  # text of one data file, likewise
@@ -152,6 +153,7 @@ class _Reading:
     def __init__(self, ledger: Ledger, notes: list[str]) -> None:
         self._files = ledger.files
         self._contents = dict(ledger.contents)
+        self._sizes = {size_of(taken.whole) for _, taken in self._contents.values()}  # 0: not known
         self._notes = notes
         self._chunk = _Gathering()
 
@@ -168,16 +170,18 @@ class _Reading:
     def _chunks_of(self, path: File) -> Iterator[Chunk]:
         """Add the new records of a file; the chunks are those that are full."""
         name, taken = str(path), self._files.get(str(path), Taken())
-        if not path.stat().st_size:
+        size = path.stat().st_size
+        if not size:
             self._notes.append(f"{path}: the file is empty")
             return
         now, state = times(path), _state(path)
         if is_unchanged(taken.whole, now):
             return
-        digest = file_digest(path)
-        whole = described(digest, now)
-        if self._has_landed(path, taken, digest, whole):
-            return
+        digest = ""
+        if {size, 0} & self._sizes:
+            digest = file_digest(path)
+            if self._has_landed(path, taken, digest, described(digest, now)):
+                return
         taken, text = self._beginning(path, taken)
         last, rest = None, Rest()
         for record in read_records(path, taken, text, rest):
@@ -191,6 +195,10 @@ class _Reading:
         if last is None and not taken.bytes:
             self._notes.append(f"{path}: {_without_records(rest)}")
             return
+        if not digest:
+            is_read = last is not None and last.end == size and not is_compressed(path)
+            digest = text.hexdigest() if is_read else file_digest(path)
+        whole = described(digest, now)
         if _state(path) != state:
             whole = ""  # of another content than was read: a file that is rotated is cut while it is read
         # Where there is no record, all that it has was taken by a run that died, or what came is not complete.
@@ -198,6 +206,7 @@ class _Reading:
         self._chunk.taken[name] = as_taken
         if whole:
             self._contents[digest] = name, as_taken
+            self._sizes.add(size)
         if rest.size:
             problem = f"{rest.size} bytes at the end are no complete record: still being written, or cut off"
             self._notes.append(f"{path}: {problem}")

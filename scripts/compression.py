@@ -30,6 +30,11 @@ def opened(path: File) -> IO[bytes]:
     return file
 
 
+def is_compressed(path: File) -> bool:
+    with opened(path) as file:
+        return not isinstance(file, io.BufferedReader)
+
+
 class _Bzip2:
     """The text of a bzip2 file: of its streams, one after the other, up to where the last one breaks off."""
 

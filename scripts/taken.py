@@ -70,3 +70,9 @@ def is_unchanged(whole: str, now: str) -> bool:
 def described(digest: str, now: str) -> str:
     """What the ledger keeps of a file: digest and times. Of two descriptions the one with the later times is true."""
     return f"{digest} {now}"
+
+
+def size_of(whole: str) -> int:
+    """The size of the file that `described` describes; 0 if it does not say."""
+    parts = whole.split(" ")
+    return int(parts[3]) if len(parts) == 4 else 0

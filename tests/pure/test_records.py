@@ -5,6 +5,7 @@ import bz2
 import gzip
 import hashlib
 import json
+import os
 import random
 import tempfile
 from collections.abc import Callable
@@ -16,8 +17,10 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from scripts.chunks import chunks
 from scripts.errors import LakehouseError
 from scripts.framing import read_records
+from scripts.ledger import Ledger
 from scripts.records import Record
 from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash, times
 
@@ -559,6 +562,41 @@ def test_a_file_is_unchanged_while_its_times_are_unless_they_are_of_just_now(
     assert not is_unchanged(described("digest", fresh), fresh)
     assert not is_unchanged(described("digest", fresh), settled)
     assert not is_unchanged("", settled)
+
+
+@pytest.mark.parametrize("is_settled", [True, False], ids=["sizes known", "sizes unknown"])
+@pytest.mark.parametrize("end", [b"\n", b"", b"\n\n \n", b"\n{"], ids=["lines", "no line end", "blanks", "cut off"])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_file_that_landed_has_the_digest_of_all_its_bytes_and_a_copy_is_known(
+    tmp_path: Path, packed: Callable[[bytes], bytes], end: bytes, is_settled: bool
+) -> None:
+    """Also files whose size no other file has, which are hashed only while they are read."""
+    text = b'{"id": 1}\n{"id": 2}'
+    files = [tmp_path / name for name in ("first", "as long", "longer", "copy")]
+    for file, content in zip(files, (text, text[::-1], text + b" " * 20, text), strict=True):
+        file.write_bytes(packed(content + end))
+        if is_settled:
+            os.utime(file, (1, 1))
+    age = 5 * 10**9 if is_settled else 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("scripts.taken.time.time_ns", lambda: files[-1].stat().st_ctime_ns + age)
+        notes: list[str] = []
+        landed = {
+            name: taken
+            for chunk in chunks(list(files), Ledger({}, {}, {}, 0, 0), notes)
+            for name, taken in chunk.taken.items()
+        }
+        again = Ledger(landed, {taken.whole.split()[0]: (name, taken) for name, taken in landed.items()}, {}, 1, 1)
+        moved = tmp_path / "moved"
+        moved.write_bytes(files[2].read_bytes())
+        (found,) = chunks([moved], again, notes)
+
+    assert [landed[str(file)].whole.split()[0] for file in files] == [file_digest(file) for file in files]
+    assert [note for note in notes if "same content" in note] == [
+        f"{files[3]}: same content as {files[0]}, which has landed; skipped",
+        f"{moved}: same content as {files[2]}, which has landed; skipped",
+    ]
+    assert found.records.num_rows == 0
 
 
 # Any records, any form, any cuts
