@@ -94,6 +94,8 @@ from ({{ judged }}) as judged
     {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
     {%- set row_keys, of_row, has_two_halves = of_table.row_keys, of_table.of_row, of_table.has_two_halves -%}
     {%- set row = _row_image(c, fields, keys, has_two_halves) -%}
+    {%- set has_own_payload = 'payload' in columns | map('lower') | list -%}
+    {%- set tail = "substring_index(value, '\"payload\":', -1)" if has_own_payload else '_tail' -%}
 {%- set opened %}
     select
         *,
@@ -110,8 +112,9 @@ from ({{ judged }}) as judged
         {%- endif %}
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
+        {{- _written_columns(c, _guarded_columns(c, fields), tail) }}
     from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat',
-        'payload' in columns | map('lower') | list, _written_columns(c, _guarded_columns(c, fields))) }}
+        has_own_payload) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}

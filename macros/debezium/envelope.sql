@@ -8,17 +8,14 @@
     that is a member inside of the payload, it does not begin as a payload does, and the value is parsed as it is; if it
     does, the rest is no whole JSON (`_end`). The generator keeps Spark from copying the parse into every expression
     that reads it, and into filters.
-
-    `further` are columns of the records beside it.
 -#}
-{% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false, further='') -%}
+{% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false) -%}
 {%- set begins = '{"schema":' ~ ('{' if is_flat else '') -%}
 {%- set is_payload = "startswith(_tail, '{')" if is_flat
     else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
     (
         select *{% if not has_own_payload %},
         if(startswith(value, '{{ begins }}'), substring_index(value, '"payload":', -1), null) as _tail{% endif %}
-        {{- further }}
         from {{ events }} where {{ condition }}
     ) as records
     lateral view inline(array(from_json(

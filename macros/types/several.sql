@@ -168,25 +168,24 @@
 {%- endmacro %}
 
 {#- Of what stands before the payload, by the bytes: `schema_checksum` in scripts/schema.py is the same. -#}
-{% macro _checksum_of_schema() -%}
-    crc32(substring(cast(value as binary), 1, octet_length(value)
-        - octet_length(substring_index(value, '"payload":', -1))))
+{% macro _checksum_of_schema(tail) -%}
+    crc32(substring(cast(value as binary), 1, octet_length(value) - octet_length({{ tail }})))
 {%- endmacro %}
 
 {#-
     Further columns of records. `_undeclared`: the columns that the schema block of an event gives a type that their
     model does not read. A block is looked at if it is none of those that `make run` has compared (`schemas` in the
-    YAML). Where a column had several types, `_written` is what it says.
+    YAML). Where a column had several types, `_written` is what it says. `tail`: what stands behind the block.
 -#}
-{% macro _written_columns(c, guarded) -%}
+{% macro _written_columns(c, guarded, tail) -%}
     {%- set several, schemas = [], _compared_schemas() | map('int') | join(', ') -%}
     {%- for type, names in guarded.items() if ' | ' in type -%} {%- do several.extend(names) -%} {%- endfor -%}
-    {%- set checksum = '_checksum' if several else _checksum_of_schema() -%}
+    {%- set checksum = '_checksum' if several else _checksum_of_schema(tail) -%}
     {%- set is_known = "startswith(value, '{\"schema\"') and " ~ checksum ~ ' in (' ~ schemas ~ ')' if schemas
         else 'false' -%}
     {%- if guarded -%},
         {%- if several %}
-        {{ _checksum_of_schema() }} as _checksum,
+        {{ _checksum_of_schema(tail) }} as _checksum,
         if({{ is_known }}, null, {{ _written_types(c) }}) as _written,
         {%- endif %}
         case
