@@ -12,14 +12,17 @@
 {% macro type_any(value, read_as=none) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set text = read_as or read -%}
-    {%- set too_long = _lost_digits() ~ '|[^0-9A-Za-z."-]-?[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4})' -%}
+    {%- set double = "variant_get(" ~ value ~ ", '$', 'double')" -%}
+    {%- set out_of_range = '[^0-9A-Za-z."-]-?[0-9.]+[eE][+-]?([3-9][0-9]{2}|[0-9]{4})' -%}
     {%- set sql -%}
         case
             when {{ value }} is null or is_variant_null({{ value }}) then null
             when schema_of_variant({{ value }}) = 'STRING' then {{ text }}
-            when schema_of_variant({{ value }}) = 'DOUBLE'
-                and not abs(variant_get({{ value }}, '$', 'double')) < double('Infinity') then null
-            when schema_of_variant({{ value }}) rlike 'DOUBLE|VARIANT' and value rlike '{{ too_long }}' then null
+            when schema_of_variant({{ value }}) = 'DOUBLE' and not abs({{ double }}) < double('Infinity') then null
+            when schema_of_variant({{ value }}) rlike 'DOUBLE|VARIANT' and value rlike '{{ _lost_digits() }}' then null
+            when (schema_of_variant({{ value }}) rlike '.DOUBLE|VARIANT'
+                or schema_of_variant({{ value }}) = 'DOUBLE' and {{ double }} = 0)
+                and value rlike '{{ out_of_range }}' then null
             else to_json({{ value }})
         end
     {%- endset -%}
