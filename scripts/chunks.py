@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -195,12 +196,13 @@ class _Reading:
         if last is None and not taken.bytes:
             self._notes.append(f"{path}: {_without_records(rest)}")
             return
-        if not digest:
-            is_read = last is not None and last.end == size and not is_compressed(path)
-            digest = text.hexdigest() if is_read else file_digest(path)
-        whole = described(digest, now)
-        if _state(path) != state:
-            whole = ""  # of another content than was read: a file that is rotated is cut while it is read
+        whole = ""
+        with suppress(FileNotFoundError):  # a file that is rotated is moved, deleted or cut while it is read
+            if not digest:
+                is_read = last is not None and last.end == size and not is_compressed(path)
+                digest = text.hexdigest() if is_read else file_digest(path)
+            if _state(path) == state:  # else it is of another content than was read
+                whole = described(digest, now)
         # Where there is no record, all that it has was taken by a run that died, or what came is not complete.
         as_taken = Taken(last.end, last.line, text.hexdigest(), whole) if last else replace(taken, whole=whole)
         self._chunk.taken[name] = as_taken

@@ -4,6 +4,7 @@ import base64
 import bz2
 import gzip
 import hashlib
+import io
 import json
 import os
 import random
@@ -597,6 +598,36 @@ def test_a_file_that_landed_has_the_digest_of_all_its_bytes_and_a_copy_is_known(
         f"{moved}: same content as {files[2]}, which has landed; skipped",
     ]
     assert found.records.num_rows == 0
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\n{"], ids=["lines", "cut off"])
+def test_a_file_that_is_deleted_while_it_is_read_lands_and_is_looked_at_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    file.write_bytes(b'{"id": 1}' + end)
+
+    def read_and_deleted(*arguments: Any) -> Any:
+        yield from read_records(*arguments)
+        file.unlink()
+
+    monkeypatch.setattr("scripts.chunks.read_records", read_and_deleted)
+    (chunk,) = chunks([file], Ledger({}, {}, {}, 0, 0), [])
+    assert (chunk.records.num_rows, chunk.taken[str(file)].whole) == (1, "")
+
+
+def test_a_compressed_file_as_long_as_its_text_has_the_digest_of_its_bytes(file: Path) -> None:
+    text = b'{"id": 1}\n' * 40
+
+    def packed(name: str) -> bytes:
+        with io.BytesIO() as buffer:
+            with gzip.GzipFile(name, "wb", fileobj=buffer) as target:
+                target.write(text)
+            return buffer.getvalue()
+
+    file.write_bytes(packed("n" * (len(text) - len(packed("n")) + 1)))
+    assert file.stat().st_size == len(text)
+    (chunk,) = chunks([file], Ledger({}, {}, {}, 0, 0), [])
+    assert chunk.taken[str(file)].whole.split()[0] == file_digest(file)
 
 
 # Any records, any form, any cuts
