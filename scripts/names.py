@@ -12,7 +12,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MAX_NAME = 100  # characters of a table's name that go into the names of its files
 # The models of a system as a whole are named like those of tables.
 SYSTEM_MODELS = {"events", "event_counts", "rejected_events", "ddl_history", "transactions", "lag"}
-RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "lakehouse", "system", "default"}
+# Schemas that hold more than one system, and names that Spark reads as a catalog.
+RESERVED_SYSTEMS = {"bronze", "staging", "silver", "marts", "monitoring", "default"}
+RESERVED_SYSTEMS |= {"lakehouse", "spark_catalog", "system"}
 
 
 def check_system(system: str) -> None:

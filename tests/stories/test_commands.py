@@ -82,6 +82,7 @@ HOSTILE = [
         ({"SYSTEM": "../x"}, "SYSTEM=../x: expected a name of lower-case letters"),
         ({"SYSTEM": "x; drop table y"}, "SYSTEM=x; drop table y: expected a name"),
         ({"SYSTEM": "silver"}, "SYSTEM=silver: expected a name"),
+        ({"SYSTEM": "spark_catalog"}, "SYSTEM=spark_catalog: expected a name"),
         ({"SYSTEM": "a__b"}, "SYSTEM=a__b: expected a name"),
         ({"SYSTEM": "a_"}, "SYSTEM=a_: expected a name"),
         ({"SYSTEM": "stg_a"}, "SYSTEM=stg_a: expected a name"),
@@ -439,13 +440,13 @@ def test_a_catalog_without_views_is_named(
 ) -> None:
     from scripts.messages import cause
 
-    catalog = "spark.sql.catalog.viewless"
+    catalog = "spark.sql.catalog.catalog_without_views"  # of all tests of this process: no system may have its name
     lakehouse.spark.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
     lakehouse.spark.conf.set(f"{catalog}.type", "hadoop")
     lakehouse.spark.conf.set(f"{catalog}.warehouse", str(tmp_path))
-    lakehouse.sql("create namespace viewless.shop")
+    lakehouse.sql("create namespace catalog_without_views.shop")
     with pytest.raises(Exception) as error:
-        lakehouse.sql("create or replace view viewless.shop.orders as select 1 as id")
+        lakehouse.sql("create or replace view catalog_without_views.shop.orders as select 1 as id")
     monkeypatch.setenv("LAKEHOUSE_TARGET", "rest")
     assert cause(str(error.value)).startswith("the catalog has no views, or cannot replace them.")
 
