@@ -33,15 +33,15 @@
         {%- do found.update({order.log_name: {
             'resets': _found_resets(of_log) if is_asked else of_log.known,
             'compared': of_log.up_to ~ ' ' ~ [of_log.highest, order.highest or ''] | max(case_sensitive=true),
-            'is_stored': is_asked or order.changes > 10000,
+            'is_stored': is_asked or order.changes > 10000 or of_log.up_to >= of_log.above + 10,
         }}) -%}
     {%- endfor -%}
     {{ return(found) }}
 {%- endmacro %}
 
 {#-
-    Ask change logs for resets, and store what was found. Few changes in order are compared again with the next ones:
-    that costs less than a commit.
+    Ask change logs for resets, and store what was found. Few changes of few appends, if in order, are compared again
+    with the next ones: to read them costs less than a commit.
 -#}
 {% macro store_log_resets(logs) -%}
     {%- for log_name, found in debezium_resets(logs).items() if found.is_stored -%}
