@@ -20,7 +20,7 @@ from scripts.errors import LakehouseError
 from scripts.own_models import own_files
 from scripts.run import WARNED
 from scripts.run import main as make_run
-from scripts.spark import PROFILES, PROJECT, lakehouse_dir, record_class_archive, session
+from scripts.spark import PROFILES, PROJECT, lakehouse_dir, session
 
 LAKEHOUSE = "target/check"
 # As `make lint` has it. A fork need not have a model of each folder that dbt_project.yml configures.
@@ -124,7 +124,6 @@ def main() -> int:
         problems += wrong
     else:
         shutil.rmtree(lakehouse_dir(), ignore_errors=True)
-        record_class_archive()
         session()
         problems += dbt("seed")  # models may read them
         before = texts(models)

@@ -24,7 +24,7 @@ from scripts.messages import end_with, say
 from scripts.resets import report_resets
 from scripts.results import next_steps, show, without_tables
 from scripts.setup import kafka_jars
-from scripts.spark import log_file, record_class_archive, schema_prefix, session
+from scripts.spark import log_file, schema_prefix, session
 from scripts.stores import File
 
 WARNED = 3  # the exit status of a run that did all that it could, but not all that there was to do
@@ -103,7 +103,6 @@ def _run(todo: list[Request], every: int) -> int:
 
 def _session(with_kafka: bool) -> SparkSession:
     say("Starting Spark …")
-    record_class_archive()
     jars = kafka_jars() if with_kafka else []
     spark = session(jars)
     if jars:

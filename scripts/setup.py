@@ -1,4 +1,4 @@
-"""`make setup`, after the Python packages: the jars that Spark needs.
+"""`make setup`, after the Python packages: the jars that Spark needs, and an archive of their classes.
 
 Jars are named by coordinates, resolved by Spark's own package resolution, and checked against the digests in
 `scripts/jars.lock`; those of Kafka, which only a run with KAFKA needs, against `scripts/kafka.lock`; those of object
@@ -6,6 +6,7 @@ stores and of PostgreSQL, which only the outputs `s3` and `rest` need, against `
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,10 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from scripts.arguments import OPTIONS, SOURCES
 from scripts.errors import LakehouseError
 from scripts.spark import PROJECT, require_java, settings
 
 LOCKS = Path(__file__).resolve().parent
+CHANGE = {"before": None, "after": {"id": 1}, "source": {"connector": "postgresql", "table": "t", "lsn": 1}, "op": "c"}
+RECORD = {"topic": "setup.public.t", "partition": 0, "offset": 0, "key": {"id": 1}, "value": CHANGE}
 
 
 def locked(lock: str) -> dict[str, tuple[str, str]]:
@@ -128,6 +132,39 @@ def resolve_for_output() -> None:
         resolve(_folder() / "extra", "store.lock")
 
 
+def archive_classes(folder: Path) -> None:
+    """Write `classes.jsa`, the archive of all classes that a run reads from the jars, unless it is there.
+
+    With it Spark starts in about half the time; without it everything works. It is written by the JVM of a small run in
+    a folder of its own, when that ends, and is for the class path of the output `local` only.
+    """
+    archive = folder / "classes.jsa"
+    if archive.exists():
+        return
+    print("Archiving Spark's classes …", flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        for name in ("macros", "profiles", "docs", "seeds"):
+            shutil.copytree(PROJECT / name, Path(place, name))
+        shutil.copy(PROJECT / "dbt_project.yml", place)
+        Path(place, "models").mkdir()
+        Path(place, "record.json").write_text(json.dumps(RECORD), encoding="utf-8")
+        arguments, prefixes = {*SOURCES, *OPTIONS, "REPLAY"}, ("LAKEHOUSE_", "DBT_", "SPARK_")
+        others = os.environ.keys() - arguments
+        environment = {name: os.environ[name] for name in others if not name.startswith(prefixes)}
+        environment |= {
+            "EVENTS": "record.json",
+            "SYSTEM": "setup",
+            "PYTHONPATH": str(PROJECT),
+            "LAKEHOUSE_PROJECT": place,
+            "LAKEHOUSE_DIR": f"{place}/lakehouse",
+            "LAKEHOUSE_JARS": str(folder),
+            "LAKEHOUSE_CLASS_ARCHIVE": f"-XX:ArchiveClassesAtExit={archive}",
+        }
+        subprocess.run([sys.executable, "-m", "scripts.run"], cwd=place, env=environment, capture_output=True)
+    if not archive.exists():
+        print("It could not be written: Spark starts more slowly.", flush=True)
+
+
 def _folder() -> Path:
     return Path(os.environ.get("LAKEHOUSE_JARS", PROJECT / ".venv" / "jars")).resolve()
 
@@ -136,6 +173,7 @@ def main() -> int:
     try:
         require_java()
         resolve(_folder())
+        archive_classes(_folder())
         resolve_for_output()
         if sys.argv[1:] == ["all"]:  # of an image, whose runs cannot write there
             resolve(_folder() / "kafka", "kafka.lock")

@@ -104,16 +104,6 @@ def _output() -> dict[str, Any]:
     return dict(outputs[target])
 
 
-def record_class_archive() -> None:
-    """Let this process's JVM write the archive of parsed classes when it ends, unless there is one.
-
-    With it Spark starts in about half the time; without it everything works. It is for the class path of `local` only.
-    """
-    jars = Path(os.environ.get("LAKEHOUSE_JARS", ".venv/jars"))
-    if local_target() == "local" and os.access(jars, os.W_OK) and not (jars / "classes.jsa").exists():
-        os.environ.setdefault("LAKEHOUSE_CLASS_ARCHIVE", f"-XX:ArchiveClassesAtExit={jars / 'classes.jsa'}")
-
-
 def require_java() -> None:
     """Raise a `LakehouseError` unless `java` is there in a version that Spark 4 runs on."""
     home = os.environ.get("JAVA_HOME")

@@ -95,6 +95,10 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
         setup.resolve(tmp_path)
 
 
+def test_the_classes_of_the_jars_are_archived(project: Path) -> None:
+    assert (Path(os.environ["LAKEHOUSE_JARS"]) / "classes.jsa").stat().st_size > 100_000_000
+
+
 def test_an_image_gets_the_jars_of_all_outputs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from scripts import setup
 
