@@ -11,7 +11,7 @@
     - compared: the last append that was compared, and the greatest place in the source's log,
     - is_stored: whether that is worth a commit.
 
-    One query asks of twenty logs whether their new changes are in order. Only if not, the log's older ones are read.
+    One query asks of twenty logs whether their new changes are in order. Only if not, all of the log is read.
 
     Within a partition or file the numbers say which change is later. Across them, across batches with the same numbers
     and across epochs the source's clock says it. This is the only place that uses a clock, and it decides nothing.
@@ -121,7 +121,9 @@ from {{ _new_of_log(asked) }} as new
 
 {#- Whether no new change can lie below an earlier one. -#}
 {% macro _is_in_order(asked, order) -%}
-    {%- if order.order_of_keys or asked.above and (not asked.highest or order.lowest < asked.highest) -%}
+    {%- if order.order_of_keys or asked.above and not asked.highest -%} {{ return(false) }} {%- endif -%}
+    {%- if asked.above and order.lowest < asked.highest
+        and (asked.is_truncated or run_query(_older_above_new(asked, order.lowest)).rows | length > 0) -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set in_order = 'sign(new._cdc_place_number - other._cdc_place_number)' -%}
@@ -139,4 +141,31 @@ inner join {{ _new_of_log(asked) }} as other
 limit 1
     {%- endset -%}
     {{ return(not asked.is_truncated or run_query(not_in_order).rows | length == 0) }}
+{%- endmacro %}
+
+{#-
+    A row, if an older truncate lies above a new change, or an older change above a new one of its key. The new changes
+    of several partitions begin below the last ones of the others: of the log only what lies above the lowest is read.
+-#}
+{% macro _older_above_new(asked, lowest) -%}
+    {%- set older -%}
+(
+    select *, {{ _log_or_topic_place() }} as _cdc_log
+    from {{ asked.changes }} as changes
+    where
+        _cdc_append <= {{ asked.above }} and _cdc_kind in ('change', 'truncate')
+        and _cdc_position >= {{ literal(lowest) }}
+)
+    {%- endset -%}
+select 1
+from {{ older }} as other
+where other._cdc_kind = 'truncate' and other._cdc_log > {{ literal(lowest) }}
+    {%- if asked.has_key %}
+union all
+select 1
+from {{ older }} as other
+left semi join {{ _new_of_log(asked) }} as new
+    on {{ _is_same_key(asked['keys']) }} and new._cdc_log < other._cdc_log
+    {%- endif %}
+limit 1
 {%- endmacro %}

@@ -298,6 +298,42 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
     assert lakehouse.resets("by_the_clock") == told
 
 
+def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is new of a partition mostly begins below the last change of another one, and is no reset."""
+
+    def elsewhere(*records: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{**later(record), "partition": 1} for record in records]
+
+    log, sql, asked = "staging.stg_overlapping__orders", type(lakehouse.spark).sql, []
+
+    def noted(self: Any, query: str, *rest: Any, **named: Any) -> Any:
+        asked.append(query)
+        return sql(self, query, *rest, **named)
+
+    def reads_all(*records: dict[str, Any]) -> bool:
+        """Whether a run with these records reads all of the log, which others have compared before."""
+        place = "substring_index(max(_cdc_position), '.', 2)"
+        compared = lakehouse.sql(f"select concat_ws(' ', max(_cdc_append), {place}) from {log}")[0][0]
+        lakehouse.sql(f"alter table {log} set tblproperties ('cdc.compared' = '{compared}', 'cdc.resets' = '{{}}')")
+        asked.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(lakehouse.spark), "sql", noted)
+            lakehouse.run("overlapping", list(records))
+        return any("has_repeated_numbers" in query for query in asked)
+
+    lakehouse.run("overlapping", HISTORY)
+    assert not reads_all(*elsewhere(at(0, created(1005, id=3, note="new")), at(1, updated(1015, id=3, note="newer"))))
+    assert not reads_all(*elsewhere(at(2, created(1012, id=4, note="new"))), at(3, updated(1018, id=2, note="newer")))
+    assert lakehouse.resets("overlapping") == {}
+    assert reads_all(*elsewhere(at(3, updated(1016, id=1, note="below"))))
+    assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [3, 3, 1]}}
+    lakehouse.run("overlapping", [at(4, truncated(1030))])
+    assert reads_all(*elsewhere(at(4, created(1025, id=5, note="below"))))
+    assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [4, 4, 1]}}
+
+
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
     """Their order is that of a partition.
 
