@@ -158,11 +158,13 @@ def archive_classes(folder: Path) -> None:
             "LAKEHOUSE_PROJECT": place,
             "LAKEHOUSE_DIR": f"{place}/lakehouse",
             "LAKEHOUSE_JARS": str(folder),
-            "LAKEHOUSE_CLASS_ARCHIVE": f"-XX:ArchiveClassesAtExit={archive}",
+            "LAKEHOUSE_CLASS_ARCHIVE": f"-XX:ArchiveClassesAtExit={place}/classes.jsa",
         }
         subprocess.run([sys.executable, "-m", "scripts.run"], cwd=place, env=environment, capture_output=True)
-    if not archive.exists():
-        print("It could not be written: Spark starts more slowly.", flush=True)
+        if Path(place, "classes.jsa").exists():
+            shutil.move(Path(place, "classes.jsa"), archive)  # whole, also if the setup is interrupted
+        else:
+            print("It could not be written: Spark starts more slowly.", flush=True)
 
 
 def _folder() -> Path:

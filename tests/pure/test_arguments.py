@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +97,9 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
 
 
 def test_the_classes_of_the_jars_are_archived(project: Path) -> None:
+    java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if os.environ.get("JAVA_HOME") else "java"
+    if subprocess.run([java, "-Xshare:on", "-version"], capture_output=True).returncode:
+        pytest.skip("this Java has no class data of its own, and cannot archive others")
     assert (Path(os.environ["LAKEHOUSE_JARS"]) / "classes.jsa").stat().st_size > 100_000_000
 
 
