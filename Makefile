@@ -99,7 +99,7 @@ lint: $(VENV)/ready
 
 test: lint
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 mutate: $(VENV)/ready  ## each slip of tests/mutations.yml in a copy of the project, and the first test that fails
 	@$(BIN)/python tests/mutate.py

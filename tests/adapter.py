@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +103,12 @@ def _compiled(overridden: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.T
     return environment, environment.from_string(text)
 
 
+@lru_cache(500)
+def _template(environment: jinja2.Environment, text: str) -> jinja2.Template:
+    """A model's text, which the runs of a test render again and again."""
+    return environment.from_string(text)
+
+
 @dataclass
 class Macros:
     """The macros of the project, as a Jinja module.
@@ -142,7 +148,7 @@ class Macros:
     def text(self, text: str, module: Any, **given: Any) -> str:
         """The SQL of a model's text."""
         macros = {name: getattr(module, name) for name in dir(module) if not name.startswith("__")}
-        return self._environment.from_string(text).render({**macros, **given}).strip()
+        return _template(self._environment, text).render({**macros, **given}).strip()
 
     def called(self, text: str, **given: Any) -> tuple[str, dict[str, Any]]:
         """Which macro a model's text calls, and with what arguments."""
@@ -153,7 +159,7 @@ class Macros:
 
         names = "changes latest log live history as_of events event_counts rejected_events ddl_history transactions lag"
         macros = {f"debezium_{name}": noted(f"debezium_{name}") for name in names.split()}
-        self._environment.from_string(text).render({"config": Config(), **macros, **given})
+        _template(self._environment, text).render({"config": Config(), **macros, **given})
         (call,) = calls
         return call
 
@@ -338,6 +344,7 @@ class Engine:
         self._models = models
         self._macros = Macros(overridden=())
         self._runs = 0
+        self._schemas: set[str] = set()
 
     def run(self, selected: Sequence[str] | None = None, full_refresh: bool = False, say: Any = None) -> dict[str, str]:
         """Build models, all of them unless some are selected, each after those that it reads. Returns what failed, and
@@ -418,7 +425,9 @@ class Engine:
         )
 
     def _build(self, node: Any, graph: dict[str, Any], selected: list[str], full_refresh: bool) -> None:
-        self.sql(f"create namespace if not exists {node.schema}")
+        if node.schema not in self._schemas:
+            self.sql(f"create namespace if not exists {node.schema}")
+            self._schemas.add(node.schema)
         this, load_relation = Relation(node.schema, node.alias), self._load_relation
         existing = load_relation(this)
         given: dict[str, Any] = {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from one_jvm import session_in_one_jvm
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -67,16 +68,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(project: Path, request: pytest.FixtureRequest) -> Any:
-    """The Spark session of all tests of this process."""
+def spark(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The Spark session of all tests of this process; the workers of a run have theirs in one JVM."""
     from scripts.setup import kafka_jars
     from scripts.spark import PROJECT, session
 
     assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
     with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    jars = kafka_jars() if with_kafka else []
     with pytest.MonkeyPatch.context() as patch:  # not for the processes that tests start
         patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
-        return session(kafka_jars() if with_kafka else [])
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            return session(jars)
+        patch.setenv("LAKEHOUSE_DRIVER_MEMORY", "4g")
+        return session_in_one_jvm(tmp_path_factory.getbasetemp().parent / "jvm", jars)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, updated
+from one_jvm import another_session
 from test_stories import Record, live, of_table
 
 from scripts import bronze as bronze_table
@@ -19,7 +20,7 @@ from scripts.errors import LakehouseError
 def test_a_session_that_keeps_reading_sees_what_another_one_commits(lakehouse: Lakehouse) -> None:
     """As a SQL shell or a dashboard does: Iceberg's cache would show it the same rows for as long as it asks."""
     lakehouse.run("watched", [created(10, id=1, note="a")])
-    reader = lakehouse.spark.newSession()
+    reader = another_session(lakehouse.spark)
     queries = ["select id, note from watched.orders order by id", "select count(*) from bronze.watched"]
     seen = [[reader.sql(query).collect() for query in queries]]
     lakehouse.run("watched", [updated(20, id=1, note="b")])
