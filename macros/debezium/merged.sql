@@ -11,15 +11,17 @@
     The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the last one
     before it that has the property, because commits of other tools have none; snapshots that a rollback removed are
     none of these. If no snapshot is left that says so (expiry), `otherwise` counts, two aggregates of the table: they
-    may be lower, and reading an event again changes nothing. `further` is an expression that is asked beside.
+    may be lower, and reading an event again changes nothing. `further` is an aggregate of the snapshots, asked beside.
 -#}
 {% macro merged_up_to(relation, otherwise, properties, further='null') -%}
     {%- set head = properties['current-snapshot-id'] -%}
     {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
-    {%- set of_head = run_query('select ' ~ told ~ ', ' ~ further ~ ' from ' ~ relation
-        ~ '.snapshots where snapshot_id = ' ~ head).rows if head != 'none' else [] -%}
-    {%- set stored = of_head[0][0] if of_head else none -%}
-    {%- if stored is none and of_head -%}
+    {%- set is_head = '(snapshot_id = ' ~ head ~ ')' -%}
+    {%- set of_head = run_query('select max(' ~ told ~ ') filter (where ' ~ is_head ~ ') as stored, ' ~ further
+        ~ ' as further, count_if' ~ is_head ~ ' as there from ' ~ relation ~ '.snapshots').rows[0]
+        if head != 'none' else {'there': 0} -%}
+    {%- set stored = of_head.stored if of_head.there else none -%}
+    {%- if stored is none and of_head.there -%}
         {%- set stored = _told_before(head, run_query(
             'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation
                 ~ '.snapshots'
@@ -27,16 +29,15 @@
     {%- endif -%}
     {%- if stored is none -%}
         {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0]
-            if of_head else [none, none] -%}
+            if of_head.there else [none, none] -%}
         {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0,
-            'is_moved': true, 'is_whole': false,
-            'further': of_head[0][1] if of_head else none}) }}
+            'is_moved': true, 'is_whole': false, 'further': of_head.further}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', '', ''] -%}
     {{ return({
         'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '',
         'batch': parts[3] | int,
-        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'further': of_head[0][1],
+        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'further': of_head.further,
     }) }}
 {%- endmacro %}
 
@@ -46,8 +47,7 @@
     ones.
 -#}
 {% macro appended_to_log(log, properties) -%}
-    {%- set numbers = "(select max(try_cast(split_part(summary['" ~ batch_property(log)
-        ~ "'], ' ', 2) as bigint)) from " ~ log ~ '.snapshots)' -%}
+    {%- set numbers = "max(try_cast(split_part(summary['" ~ batch_property(log) ~ "'], ' ', 2) as bigint))" -%}
     {%- set merged = merged_up_to(log, 'max(_cdc_batch), max(_cdc_append)', properties, numbers) -%}
     {%- set append = (merged.second or 0) | int -%}
     {{ return({'up_to': merged.up_to, 'append': append,

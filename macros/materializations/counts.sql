@@ -7,10 +7,11 @@
     {%- if bounds.up_to <= bounds.above and not bounds.rebuilt and not bounds.is_behind -%}
         {%- call noop_statement('main', 'nothing new') -%} {%- endcall -%}
     {%- else -%}
-        {%- do _store_with_next_commit(bounds) -%}
+        {%- set is_insert = not bounds.rebuilt and not bounds.is_behind -%}
+        {%- do _store_with_next_commit(bounds) if not is_insert -%}
         {%- call statement('main') -%}
-            {%- if not bounds.rebuilt and not bounds.is_behind %}
-            insert into {{ this }} replace where batch > {{ bounds.above }}
+            {%- if is_insert %}
+            insert into {{ this }} with ({{ _with_mark(bounds) }}) replace where batch > {{ bounds.above }}
             {{ sql }}
             {%- else %}
             merge into {{ this }} as stored
@@ -28,7 +29,7 @@
             {%- endif %}
             {%- endif %}
         {%- endcall -%}
-        {%- do _store_with_next_commit(none) -%}
+        {%- do _store_with_next_commit(none) if not is_insert -%}
         {%- if bounds.is_behind -%}
             {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.declarations' = "
                 ~ literal(tojson(bounds.declarations)) ~ ")") -%}

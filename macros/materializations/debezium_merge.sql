@@ -130,14 +130,12 @@
 
 {#- Append records to a change log or an events model. -#}
 {% macro _append_records(bounds) -%}
-    {%- do _store_with_next_commit(bounds) -%}
     {%- call statement('main') -%}
         insert into {{ this }} with ('isolation-level' = 'serializable',
-            'validate-from-snapshot-id' = '{{ bounds.snapshot }}')
+            'validate-from-snapshot-id' = '{{ bounds.snapshot }}', {{ _with_mark(bounds) }})
         replace where {{ bounds.batch }} > {{ bounds.above }}
         {{ sql }}
     {%- endcall -%}
-    {%- do _store_with_next_commit(none) -%}
     {%- do _check_no_other_epochs(bounds) if bounds.declared -%}
 {%- endmacro %}
 
@@ -271,17 +269,24 @@
         ~ ' where exists(_cdc_moves.events, e -> e < ' ~ position ~ ')') -%}
 {%- endmacro %}
 
-{#- Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. -#}
+{#-
+    Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. A statement
+    that has options tells it by `_with_mark`.
+-#}
 {% macro _store_with_next_commit(bounds) -%}
     {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
-    {%- if bounds is none -%}
-        {%- do run_query('reset ' ~ setting) -%}
-    {%- else -%}
-        {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' '
-            ~ bounds.append if bounds.append is defined else '' -%}
-        {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
-            ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
-        {%- do run_query('set ' ~ setting ~ ' = ' ~ bounds.up_to
-            ~ (of_silver if bounds.merged_position is defined else further)) -%}
-    {%- endif -%}
+    {%- do run_query('reset ' ~ setting if bounds is none else 'set ' ~ setting ~ ' = ' ~ _mark(bounds)) -%}
+{%- endmacro %}
+
+{% macro _with_mark(bounds) -%}
+    {{ literal('snapshot-property.' ~ batch_property(this)) }} = {{ literal(_mark(bounds)) }}
+{%- endmacro %}
+
+{#- What a commit tells of what was merged. -#}
+{% macro _mark(bounds) -%}
+    {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' '
+        ~ bounds.append if bounds.append is defined else '' -%}
+    {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
+        ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
+    {{ return(bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) }}
 {%- endmacro %}
