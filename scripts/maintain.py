@@ -11,6 +11,7 @@ leaves deletion vectors as they are; `rewrite_data_files` removes them with the 
 """
 
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -40,6 +41,7 @@ SIZES_OF_BRONZE = {
     "max-file-group-size-bytes": 256 << 20,
 }
 SORTED = "strategy => 'sort', sort_order => 'topic ASC NULLS FIRST, batch ASC NULLS FIRST'"
+LOCATION = re.compile("^Location: (.+)$", re.MULTILINE)
 # A landing without records leaves its number to the next one.
 SNAPSHOTS = """
     select snapshot_id, parent_id, unix_millis(committed_at) as at, name as ref,
@@ -76,8 +78,14 @@ def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
     """The tables whose orphan files may be removed. In other folders `remove_orphan_files` would remove files of
     tables: in one that is not absolute, and in one of two tables, because one was renamed and the other one has its old
     name."""
-    rows = [(table, row) for table in tables for row in spark.sql(f"describe extended {table}").collect()]
-    folders = {table: row.data_type.rstrip("/") + "/" for table, row in rows if row.col_name == "Location"}
+    folders: dict[str, str] = {}
+    for schema in sorted({table.split("`")[1] for table in tables}):
+        for row in spark.sql(f"show table extended in `{schema}` like '*'").collect():
+            name, told = f"`{row.namespace}`.`{row.tableName}`", LOCATION.findall(row.information)
+            if len(told) != 1:  # a comment, or a name of a column, has a line of that form
+                rows = spark.sql(f"describe extended {name}").collect()
+                told = [one.data_type for one in rows if one.col_name == "Location"]
+            folders[name] = told[-1].rstrip("/") + "/"
     shared = Counter(above for above in folders.values() for below in folders.values() if below.startswith(above))
     return {table for table, folder in folders.items() if shared[folder] == 1 and (folder[0] == "/" or ":/" in folder)}
 

@@ -167,3 +167,22 @@ def test_a_run_makes_no_snapshot_of_a_table_without_changes(lakehouse: Lakehouse
         "notes",
         "event_counts",
     }
+
+
+def test_a_folder_of_two_tables_and_what_looks_like_a_place(lakehouse: Lakehouse) -> None:
+    """A renamed table keeps its folder, and the next one of its old name gets it too. Comments and names can hold
+    anything.
+    """
+    from scripts.maintain import own_folders
+
+    def create(name: str, column: str = "Location", comment: str = "") -> None:
+        lakehouse.spark.sql(f"create table folders.{name} (id int, `{column}` string) using iceberg {comment}")
+
+    lakehouse.spark.sql("create namespace folders")
+    create("renamed")
+    lakehouse.spark.sql("alter table folders.renamed rename to folders.elsewhere")
+    create("renamed")
+    create("commented", "a\nLocation: b", "comment 'of\nLocation: /\nno folder'")
+    create("plain")
+    there = [f"`folders`.`{name}`" for name in ("renamed", "elsewhere", "commented", "plain")]
+    assert own_folders(lakehouse.spark, there) == {"`folders`.`commented`", "`folders`.`plain`"}
