@@ -1,6 +1,7 @@
 """What `make run` notes of itself for `make report`."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,27 @@ def test_runs_are_noted_and_broken_lines_left_out(tmp_path: Path, monkeypatch: p
     }
     assert set(last[0]["seconds"]) == {"start", "build"}
     assert len(file.read_bytes().splitlines()) == 4 and not (tmp_path / "runs.part").exists()
+
+
+def test_a_large_first_load_has_both_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import run
+    from scripts.built import STATE
+
+    monkeypatch.setenv("LAKEHOUSE_DIR", str(tmp_path))
+    monkeypatch.setattr(run, "LARGE", 100)
+    (tmp_path / "built.json").write_text(json.dumps({**dict.fromkeys(STATE, {}), "batches": {"known": 3}}))
+    plain, packed = tmp_path / "events.jsonl", tmp_path / "events.jsonl.gz"
+    plain.write_bytes(b"x" * 60)
+    packed.write_bytes(b"x" * 7)
+
+    def options(files: dict[str, list[Path]], given: str | None = None) -> str | None:
+        monkeypatch.delenv("LAKEHOUSE_JVM_OPTIONS", raising=False)
+        if given is not None:
+            monkeypatch.setenv("LAKEHOUSE_JVM_OPTIONS", given)
+        run._fit_jvm_to(files)
+        return os.environ.get("LAKEHOUSE_JVM_OPTIONS")
+
+    assert options({"new": [plain, packed]}) == options({"a": [plain], "b": [plain]}) == options({"b": [packed]}) == ""
+    assert options({"new": [plain, tmp_path / "gone"]}) is None and options({"known": [plain, packed]}) is None
+    assert options({"new": [plain, packed]}, given="-Xint") == "-Xint"
+    monkeypatch.delenv("LAKEHOUSE_JVM_OPTIONS")
