@@ -81,11 +81,9 @@ def own_folders(spark: SparkSession, tables: list[str]) -> set[str]:
     folders: dict[str, str] = {}
     for schema in sorted({table.split("`")[1] for table in tables}):
         for row in spark.sql(f"show table extended in `{schema}` like '*'").collect():
-            name, told = f"`{row.namespace}`.`{row.tableName}`", LOCATION.findall(row.information)
-            if len(told) != 1:  # a comment, or a name of a column, has a line of that form
-                rows = spark.sql(f"describe extended {name}").collect()
-                told = [one.data_type for one in rows if one.col_name == "Location"]
-            folders[name] = told[-1].rstrip("/") + "/"
+            # A comment, which stands before it, may have such a line too; in names of columns line breaks are escaped.
+            for place in LOCATION.findall(row.information)[-1:]:
+                folders[f"`{row.namespace}`.`{row.tableName}`"] = place.rstrip("/") + "/"
     shared = Counter(above for above in folders.values() for below in folders.values() if below.startswith(above))
     return {table for table, folder in folders.items() if shared[folder] == 1 and (folder[0] == "/" or ":/" in folder)}
 
