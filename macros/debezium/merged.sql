@@ -73,9 +73,14 @@
     {{ return(at.told) }}
 {%- endmacro %}
 
-{#- One name per model: the session that carries it to the commit is shared by threads. -#}
+{#-
+    One name per model: the session that carries it to the commit is shared by threads. Spark makes the names of options
+    lower case: of a name that has capitals the digest tells it from others.
+-#}
 {% macro batch_property(relation) -%}
-    {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ relation.identifier) }}
+    {%- set name = relation.identifier -%}
+    {%- set in_lower_case = name if name == name | lower else name | lower ~ '-' ~ local_md5(name) -%}
+    {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ in_lower_case) }}
 {%- endmacro %}
 
 {% macro _table_properties(relation) -%}

@@ -37,6 +37,22 @@ def test_a_run_with_nothing_new_commits_nothing(lakehouse: Lakehouse) -> None:
     assert lakehouse.sql("select count(*) from monitoring.idle__event_counts.snapshots") == [(1,)]
 
 
+def test_what_a_table_has_read_is_known_whatever_the_letters_of_its_name(lakehouse: Lakehouse) -> None:
+    from adapter import Macros, Relation
+
+    lakehouse.run("letters", [created(10, id=1)])
+    folder = lakehouse.project / "models" / "staging" / "letters"
+    (folder / "Copy.sql").write_text((folder / "stg_letters__orders.sql").read_text())
+    for number in (2, 3):  # a table is created, and appended to
+        assert lakehouse.dbt("run", "--select", "Copy").success
+        lakehouse.land("letters", [created(number * 10, id=number)])
+    assert lakehouse.sql("select id from staging.Copy order by id") == [(1,), (2,)]
+    lakehouse.spark.sql("delete from staging.Copy")
+    module = Macros(overridden=()).module(run_query=lakehouse._engine._query)
+    properties = dict(lakehouse.sql("show tblproperties staging.Copy"))
+    assert module.appended_to_log(Relation("staging", "Copy"), properties)["up_to"] == 2
+
+
 @pytest.mark.loader
 def test_small_files_of_one_table_are_read_by_several_tasks(lakehouse: Lakehouse) -> None:
     """Or one core would type all that landed of one large table: its file is forty times smaller than what is in it."""
