@@ -25,12 +25,12 @@ from scripts.messages import end_with, say
 from scripts.resets import report_resets
 from scripts.results import next_steps, show, without_tables
 from scripts.setup import kafka_jars
-from scripts.spark import log_file, schema_prefix, session
+from scripts.spark import LONG_RUN, log_file, schema_prefix, session
 from scripts.stores import File
 
 WARNED = 3  # the exit status of a run that did all that it could, but not all that there was to do
 # Bytes of a first load from which on Spark's JVM gets its second compiler, which the profile leaves out for short runs.
-# On two cores 1.8 GB take 70 s without it and 75 s with it, 5.3 GB 158 s and 134 s; larger ones save more.
+# On two cores 1.8 GB take 70 s without it and 75 s with it, 5.3 GB 158 s and 130 s; larger ones save more.
 LARGE = 4 << 30
 PACKED = {".gz": 16, ".zst": 16, ".bz2": 16}  # how many times as long the text is, at least, as a rule
 STOPPED = "\nStopped. What has landed stays; the next run goes on after it."
@@ -113,7 +113,7 @@ def _fit_jvm_to(files: Mapping[str, Sequence[File]]) -> None:
     first = [file for system, found in files.items() if system not in known for file in found]
     sizes = [file.stat().st_size * PACKED.get(Path(str(file)).suffix, 1) for file in first if file.exists()]
     if sum(sizes) >= LARGE:
-        os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", "")
+        os.environ.setdefault("LAKEHOUSE_JVM_OPTIONS", LONG_RUN)
 
 
 def _session(with_kafka: bool) -> SparkSession:

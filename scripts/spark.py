@@ -30,6 +30,8 @@ from scripts.errors import LakehouseError, UsageError
 PROJECT = Path(os.environ.get("LAKEHOUSE_PROJECT", Path(__file__).resolve().parent.parent))
 PROFILES = PROJECT / "profiles"
 JAVA_VERSIONS = (17, 21)
+# `LAKEHOUSE_JVM_OPTIONS` of a long run: the profile's, but with the second compiler, and room for what it compiles.
+LONG_RUN = "-XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=480m"
 _jinja = Environment(undefined=StrictUndefined)
 _log_before = 0  # how long the log was when the session began
 

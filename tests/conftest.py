@@ -17,9 +17,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
 
-# The JVM of a test process lives for half an hour. The second compiler, which the profile leaves out for short runs,
-# costs it some 60 processor seconds in its first minutes; after ten minutes a test takes three quarters of what it did.
-JVM_OPTIONS = "-XX:-DontCompileHugeMethods -XX:+UseSerialGC -XX:ReservedCodeCacheSize=480m"
 # The files whose tests take longest come first, or a worker would be alone with one of them at the end.
 LONGEST = [
     "tables",
@@ -71,13 +68,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def spark(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The Spark session of all tests of this process; the workers of a run have theirs in one JVM."""
     from scripts.setup import kafka_jars
-    from scripts.spark import PROJECT, session
+    from scripts.spark import LONG_RUN, PROJECT, session
 
     assert str(project) == os.environ["LAKEHOUSE_PROJECT"] == str(PROJECT), "scripts was imported too early"
     with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
     jars = kafka_jars() if with_kafka else []
     with pytest.MonkeyPatch.context() as patch:  # not for the processes that tests start
-        patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", JVM_OPTIONS))
+        patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", LONG_RUN))
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return session(jars)
         patch.setenv("LAKEHOUSE_DRIVER_MEMORY", "4g")

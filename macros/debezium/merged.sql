@@ -75,7 +75,7 @@
 
 {#-
     One name per model: the session that carries it to the commit is shared by threads. Spark makes the names of options
-    lower case: of a name that has capitals the digest tells it from others.
+    lower case: a digest keeps a name with capitals apart from others.
 -#}
 {% macro batch_property(relation) -%}
     {%- set name = relation.identifier -%}

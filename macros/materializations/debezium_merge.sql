@@ -270,8 +270,8 @@
 {%- endmacro %}
 
 {#-
-    Have the next commit of this model's table tell what was merged, for `merged_up_to`; none takes it back. A statement
-    that has options tells it by `_with_mark`.
+    Give the next commit of this model's table the property `_mark`; none takes it back. A statement that has options
+    gives it by `_with_mark`.
 -#}
 {% macro _store_with_next_commit(bounds) -%}
     {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
@@ -282,7 +282,7 @@
     {{ literal('snapshot-property.' ~ batch_property(this)) }} = {{ literal(_mark(bounds)) }}
 {%- endmacro %}
 
-{#- What a commit tells of what was merged. -#}
+{#- The property of a commit: what was merged, as `merged_up_to` reads it. -#}
 {% macro _mark(bounds) -%}
     {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' '
         ~ bounds.append if bounds.append is defined else '' -%}
