@@ -37,6 +37,9 @@ def session_in_one_jvm(folder: Path, jars: Sequence[Path]) -> Any:
         jvm: Any = gateway.jvm
         running = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
         context = SparkContext(gateway=gateway, jsc=running)
+        _forget_defaults_of_hadoop(running)
+        for form in ("short", "long"):  # else Spark looks through the stack for each of its jobs
+            context.setLocalProperty(f"callSite.{form}", "test")
         first = SparkSession._get_j_spark_session_class(jvm).builder().getOrCreate()
         return _another(context, first)
 
@@ -53,6 +56,17 @@ def _another(context: Any, session: Any) -> Any:
 
     own = {name: value for name, value in settings().items() if name.startswith("spark.sql.")}
     return SparkSession(context, session.newSession(), own)
+
+
+def _forget_defaults_of_hadoop(context: Any) -> None:
+    """Iceberg sends Hadoop's settings along with each scan: a thousand, which are what Hadoop has without them."""
+    from scripts.spark import settings
+
+    hadoop = context.hadoopConfiguration()
+    hadoop.clear()
+    for name, value in settings().items():
+        if name.startswith("spark.hadoop."):
+            hadoop.set(name.removeprefix("spark.hadoop."), value)
 
 
 def _holds(stdin: Path) -> bool:

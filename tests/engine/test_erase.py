@@ -111,6 +111,8 @@ def test_a_row_is_erased_wherever_it_is_stopped_and_runs_go_on(lakehouse: Lakeho
 
 
 def test_a_row_that_changed_its_key_is_erased_under_all_of_its_keys(lakehouse: Lakehouse) -> None:
+    """And its events are counted as erased."""
+
     def event_of(offset: int, before: Any, after: Any) -> Record:
         value = {"op": "u" if before else "c", "before": before, "after": after, "source": {"db": "d", "table": "t"}}
         key = json.dumps({name: after[name] for name in "ab"})

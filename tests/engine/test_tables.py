@@ -499,8 +499,8 @@ def test_table_that_was_rolled_back_merges_again_what_it_lacks(lakehouse: Lakeho
 
 @pytest.mark.loader
 def test_a_catalog_that_was_restored_is_built_from_what_lands_again(lakehouse: Lakehouse) -> None:
-    """The batches that it lacks come again under numbers that had been built; those of another table are no sign of
-    them.
+    """The batches that it lacks come again under numbers that had been built and counted; those of another table are no
+    sign of them.
     """
 
     def catalog(*statements: tuple[str, tuple[Any, ...]]) -> list[Any]:
