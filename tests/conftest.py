@@ -327,10 +327,13 @@ def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
 def _left_out(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """What a test of the engine does without, up to a third of each run.
 
-    The models of monitoring, unless its text names what they hold, and the question for resets, unless its file does.
+    The models of monitoring, unless its text, or that of a function that its file uses, names what they hold; and the
+    question for resets, unless its file names them. A test that needs them all the same fails.
     """
-    text, file = inspect.getsource(request.function), inspect.getsource(request.module)
-    names_them = any(word in text for word in ("monitoring", "count", "rejected"))
+    file = inspect.getsource(request.module)
+    used = [one for one in vars(request.module).values() if inspect.isfunction(one) and one.__name__[:5] != "test_"]
+    text = "".join(map(inspect.getsource, [request.function, *used]))
+    names_them = any(word in text for word in ("monitoring", "counted", "counts", "rejected"))
     models = () if names_them else ("__event_counts", "__rejected_events", "__ddl_history", "__transactions")
     return (*models, *(() if "resets" in file else ("store_log_resets",)))
 
