@@ -92,13 +92,13 @@ def interpreted(request: pytest.FixtureRequest) -> None:
     if "spark" in request.fixturenames:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-        few_rows["spark.sql.execution.removeRedundantProjects"] = "false"
+        short_plans = {"spark.sql.execution.removeRedundantProjects": "false"}
         lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
         as_dbt = {"spark.sql.ansi.enabled": "false"}  # dbt-spark turns it off, whatever a profile says
         literals = {
             "spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"
         }  # 0: as the loader has it
-        for name, value in {**no_code, **few_rows, **as_dbt, **literals}.items():
+        for name, value in {**no_code, **few_rows, **short_plans, **as_dbt, **literals}.items():
             request.getfixturevalue("spark").conf.set(name, value)
 
 
@@ -327,13 +327,13 @@ def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
 def _left_out(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """What a test of the engine does without, up to a third of each run.
 
-    The models of monitoring, unless its text, or that of a function that its file uses, names what they hold; and the
-    question for resets, unless its file names them. A test that needs them all the same fails.
+    The models of monitoring, unless its text, or that of a function that its file uses, names what they hold or calls
+    `show`, which reads counts; and the question for resets, unless its file names them.
     """
     file = inspect.getsource(request.module)
     used = [one for one in vars(request.module).values() if inspect.isfunction(one) and one.__name__[:5] != "test_"]
     text = "".join(map(inspect.getsource, [request.function, *used]))
-    names_them = any(word in text for word in ("monitoring", "counted", "counts", "rejected"))
+    names_them = any(word in text for word in ("monitoring", "counted", "counts", "rejected", "show("))
     models = () if names_them else ("__event_counts", "__rejected_events", "__ddl_history", "__transactions")
     return (*models, *(() if "resets" in file else ("store_log_resets",)))
 

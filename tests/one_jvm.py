@@ -28,7 +28,7 @@ def session_in_one_jvm(folder: Path, jars: Sequence[Path]) -> Any:
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _holds(folder / "stdin"):
+        if is_first := not _holds(folder / "stdin"):
             _start(folder, {**settings(), "spark.jars": ",".join(map(str, jars))})
         port, secret = (folder / "place").read_text().split()
         os.environ |= {"PYSPARK_GATEWAY_PORT": port, "PYSPARK_GATEWAY_SECRET": secret}
@@ -37,7 +37,8 @@ def session_in_one_jvm(folder: Path, jars: Sequence[Path]) -> Any:
         jvm: Any = gateway.jvm
         running = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
         context = SparkContext(gateway=gateway, jsc=running)
-        _forget_defaults_of_hadoop(running)
+        if is_first:
+            _forget_defaults_of_hadoop(running)
         for form in ("short", "long"):  # else Spark looks through the stack for each of its jobs
             context.setLocalProperty(f"callSite.{form}", "test")
         first = SparkSession._get_j_spark_session_class(jvm).builder().getOrCreate()
