@@ -1,6 +1,5 @@
 """One Spark session and one dbt for all tests, in a project of their own: the repository's macros, no models."""
 
-import inspect
 import json
 import os
 import shutil
@@ -127,7 +126,6 @@ class Lakehouse:
         self._parsed = b""
         self._engine: Any = None
         self._landing: Any = None
-        self._left_out: tuple[str, ...] = ()
         self._dbt_of_run = dbt_commands.run
 
     def _own(self, system: str) -> None:
@@ -137,25 +135,22 @@ class Lakehouse:
             file.write(self.tests)
         assert owner.read_text() == self.tests, f"the system {system} is one of {owner.read_text()}: name it otherwise"
 
-    def without_dbt(self, engine: Any, landing: Any = None, left_out: tuple[str, ...] = ()) -> None:
+    def without_dbt(self, engine: Any, landing: Any = None) -> None:
         """From now on the engine builds what dbt would have built (None: dbt does again).
 
         Args:
             landing: lands records in the loader's place.
-            left_out: how the names of models and operations end that are not run.
         """
-        self._engine, self._landing, self._left_out = engine, landing, left_out
+        self._engine, self._landing = engine, landing
         self._dbt_commands.run = self._built_by_engine if engine else self._dbt_of_run
 
     def _built_by_engine(
         self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None, conflicts: Any = None
     ) -> list[str]:
         if arguments[0] == "run-operation":
-            if arguments[1] in self._left_out:
-                return []
             return list(self._engine.operation(arguments[1], json.loads(arguments[3]), say))
         selected, full_refresh = _selection(arguments, self.project / "models")
-        selected = [name for name in selected if not name.endswith(("__lag", *self._left_out))]  # the stories read lags
+        selected = [name for name in selected if not name.endswith("__lag")]  # the stories read it
         return list(self._engine.run(selected, full_refresh, say))
 
     def forget_models(self) -> None:
@@ -318,24 +313,10 @@ def lakehouse(request: pytest.FixtureRequest, spark: Any) -> Iterator[Any]:
         lands = (
             None if request.node.get_closest_marker("loader") else LandingInBronze(one.spark, one.project / "events")
         )
-        one.without_dbt(Engine(one.spark, one.project / "models"), lands, _left_out(request))
+        one.without_dbt(Engine(one.spark, one.project / "models"), lands)
     yield one
     one.without_dbt(None)
     one.forget_models()
-
-
-def _left_out(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """What a test of the engine does without, up to a third of each run.
-
-    The models of monitoring, unless its text, or that of a function that its file uses, names what they hold or calls
-    `show`, which reads counts; and the question for resets, unless its file names them.
-    """
-    file = inspect.getsource(request.module)
-    used = [one for one in vars(request.module).values() if inspect.isfunction(one) and one.__name__[:5] != "test_"]
-    text = "".join(map(inspect.getsource, [request.function, *used]))
-    names_them = any(word in text for word in ("monitoring", "counted", "counts", "rejected", "show("))
-    models = () if names_them else ("__event_counts", "__rejected_events", "__ddl_history", "__transactions")
-    return (*models, *(() if "resets" in file else ("store_log_resets",)))
 
 
 @pytest.fixture
