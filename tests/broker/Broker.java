@@ -13,12 +13,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -41,6 +43,7 @@ import org.apache.kafka.server.common.MetadataVersion;
 public class Broker {
 
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String TRANSACTION = "test";
     private static Producer<byte[], byte[]> open; // in a transaction
 
     public static void main(String[] args) throws Exception {
@@ -70,7 +73,7 @@ public class Broker {
         producing.put("linger.ms", 5);
         producing.put("max.request.size", 64 << 20);
         Map<String, Object> transactional = new HashMap<>(producing);
-        transactional.put("transactional.id", "test");
+        transactional.put("transactional.id", TRANSACTION);
         try (var admin = Admin.create(client);
                 var producer = new KafkaProducer<byte[], byte[]>(producing);
                 var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
@@ -126,6 +129,7 @@ public class Broker {
             case "commit" -> {
                 open.commitTransaction();
                 open.close();
+                waitForMarks(admin);
             }
             case "transaction" -> {
                 try (var one = new KafkaProducer<byte[], byte[]>(transactional)) {
@@ -139,8 +143,17 @@ public class Broker {
                         one.commitTransaction();
                     }
                 }
+                waitForMarks(admin);
             }
             default -> throw new IllegalArgumentException("no such command: " + command);
+        }
+    }
+
+    /** Waits until the marks of the ended transaction stand in its topics: the broker writes them after it has answered. */
+    private static void waitForMarks(Admin admin) throws Exception {
+        var ended = Set.of(TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT);
+        while (!ended.contains(admin.describeTransactions(List.of(TRANSACTION)).description(TRANSACTION).get().state())) {
+            Thread.sleep(5);
         }
     }
 
