@@ -37,7 +37,15 @@ def later(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def rebuild(lakehouse: Lakehouse, system: str) -> None:
-    assert lakehouse.dbt("run", "--full-refresh", "--select", f"path:models/silver/{system}").success
+    """Build the change logs anew: what was found in them before is forgotten."""
+    assert lakehouse.dbt("run", "--full-refresh", "--select", f"path:models/staging/{system}").success
+
+
+def log(lakehouse: Lakehouse, system: str, records: Any, connector: str | None = None) -> None:
+    """Land records and build the change logs, which are all that is asked for resets."""
+    lakehouse.land(system, records)
+    lakehouse.scaffold(system, connector)
+    assert lakehouse.dbt("run", "--select", f"path:models/staging/{system}").success
 
 
 def of_table(table: str, record: dict[str, Any]) -> dict[str, Any]:
@@ -116,14 +124,14 @@ def test_a_reset_is_reported_once_whether_a_run_is_killed_before_its_merge_or_be
 
 
 def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
-    lakehouse.run("cleared", HISTORY + RESTORED[:1])
+    log(lakehouse, "cleared", HISTORY + RESTORED[:1])
     assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
     lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
     for further in (at(6, deleted(310, id=2)), at(7, created(1040, id=9))):
-        lakehouse.run("cleared", [further])
+        log(lakehouse, "cleared", [further])
         assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
     lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
-    lakehouse.run("cleared", [at(8, updated(320, id=1)), at(9, created(1050, id=8))])  # one below, one above
+    log(lakehouse, "cleared", [at(8, updated(320, id=1)), at(9, created(1050, id=8))])  # one below, one above
     assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [8, 8, 1]}}
 
 
@@ -168,16 +176,19 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
         "late_then_restored": ([HISTORY[1:], [HISTORY[0], at(9, updated(300, id=2, note="new"))]], [9, 9, 1]),
     }
     for landing in (0, 1):
-        lakehouse.run(
-            "cases", [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]]
-        )
+        records = [of_table(name, one) for name, (parts, _) in cases.items() for one in (parts + [[]])[landing]]
+        log(lakehouse, "cases", records)
+        assert lakehouse.dbt(
+            "run", "--select", *(f"cases__{name}" for name in ("late", "emptied", "emptied_before"))
+        ).success
     wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
     assert lakehouse.resets("cases") == wanted
     runs.begin()
     report_resets(lakehouse.spark, ["cases"])
     assert runs.warned() == {"cases"}  # the exit status is 3
-    assert lakehouse.rows("cases.late", "id")[0] == {"id": 1, "note": "older"}
-    assert lakehouse.rows("cases.emptied") == lakehouse.rows("cases.emptied_before") == []
+    assert lakehouse.sql("select id, note from silver.cases__late order by id")[0] == (1, "older")
+    for table in ("emptied", "emptied_before"):
+        assert lakehouse.sql(f"select * from silver.cases__{table} where not _cdc_is_deleted") == []
     rebuild(lakehouse, "cases")
     assert lakehouse.resets("cases") == wanted
 
@@ -288,10 +299,10 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
         "read_in_chunks": (HISTORY + elsewhere(incremental), None),
     }
     for partition in (0, 1):  # then all at once
-        lakehouse.run(
-            "by_the_clock",
-            [of_table(name, one) for name, (rows, _) in cases.items() for one in rows if one["partition"] == partition],
-        )
+        of_partition = {
+            name: [one for one in rows if one["partition"] == partition] for name, (rows, _) in cases.items()
+        }
+        log(lakehouse, "by_the_clock", [of_table(name, one) for name, rows in of_partition.items() for one in rows])
     told = {f"public.{name}": {f"shop.public.{name}/1": found} for name, (_, found) in cases.items() if found}
     assert lakehouse.resets("by_the_clock") == told
     rebuild(lakehouse, "by_the_clock")
@@ -306,7 +317,7 @@ def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
     def elsewhere(*records: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**later(record), "partition": 1} for record in records]
 
-    log, sql, asked = "staging.stg_overlapping__orders", type(lakehouse.spark).sql, []
+    table, sql, asked = "staging.stg_overlapping__orders", type(lakehouse.spark).sql, []
 
     def noted(self: Any, query: str, *rest: Any, **named: Any) -> Any:
         asked.append(query)
@@ -315,21 +326,22 @@ def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
     def reads_all(*records: dict[str, Any]) -> bool:
         """Whether a run with these records reads all of the log, which others have compared before."""
         place = "substring_index(max(_cdc_position), '.', 2)"
-        compared = lakehouse.sql(f"select concat_ws(' ', max(_cdc_append), {place}) from {log}")[0][0]
-        lakehouse.sql(f"alter table {log} set tblproperties ('cdc.compared' = '{compared}', 'cdc.resets' = '{{}}')")
+        compared = lakehouse.sql(f"select concat_ws(' ', max(_cdc_append), {place}) from {table}")[0][0]
+        lakehouse.sql(f"alter table {table} set tblproperties ('cdc.compared' = '{compared}', 'cdc.resets' = '{{}}')")
         asked.clear()
         with monkeypatch.context() as patch:
             patch.setattr(type(lakehouse.spark), "sql", noted)
-            lakehouse.run("overlapping", list(records))
+            log(lakehouse, "overlapping", list(records))
+            lakehouse.resets("overlapping")
         return any("has_repeated_numbers" in query for query in asked)
 
-    lakehouse.run("overlapping", HISTORY)
+    log(lakehouse, "overlapping", HISTORY)
     assert not reads_all(*elsewhere(at(0, created(1005, id=3, note="new")), at(1, updated(1015, id=3, note="newer"))))
     assert not reads_all(*elsewhere(at(2, created(1012, id=4, note="new"))), at(3, updated(1018, id=2, note="newer")))
     assert lakehouse.resets("overlapping") == {}
     assert reads_all(*elsewhere(at(3, updated(1016, id=1, note="below"))))
     assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [3, 3, 1]}}
-    lakehouse.run("overlapping", [at(4, truncated(1030))])
+    log(lakehouse, "overlapping", [at(4, truncated(1030))])
     assert reads_all(*elsewhere(at(4, created(1025, id=5, note="below"))))
     assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [4, 4, 1]}}
 
@@ -386,7 +398,7 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
         ),
     }
     for landing in (0, 1):
-        lakehouse.run("unplaced", [one for parts, _ in cases.values() for one in parts[landing]], connector="generic")
+        log(lakehouse, "unplaced", [one for parts, _ in cases.values() for one in parts[landing]], "generic")
     told = {table: found for table, (_, found) in cases.items() if found}
     assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
     rebuild(lakehouse, "unplaced")
@@ -417,16 +429,14 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     assert lakehouse.resets("unkeyed") == told
     assert len(failing(lakehouse, "unkeyed")) == 2
     assert lakehouse.sql("select id, note from silver.unkeyed__orders") == [(2, "kept")]
-    rebuild(lakehouse, "unkeyed")
-    assert lakehouse.resets("unkeyed") == told
-    log = "staging.stg_unkeyed__orders"
-    lakehouse.sql(f"alter table {log} unset tblproperties ('cdc.resets', 'cdc.compared')")  # as if killed before
+    orders = "staging.stg_unkeyed__orders"
+    lakehouse.sql(f"alter table {orders} unset tblproperties ('cdc.resets', 'cdc.compared')")  # as if killed before
     assert lakehouse.dbt("run", "--select", "stg_unkeyed__orders").success
     assert lakehouse.resets("unkeyed") == told
-    assert lakehouse.dbt("run", "--full-refresh", "--select", "path:models/staging/unkeyed").success
+    rebuild(lakehouse, "unkeyed")
     assert lakehouse.resets("unkeyed") == told
 
-    lakehouse.sql(f"alter table {log} set tblproperties ('cdc.resets' = '{{}}')")
+    lakehouse.sql(f"alter table {orders} set tblproperties ('cdc.resets' = '{{}}')")
     lakehouse.run("unkeyed", [unkeyed(6, created(1030, id=4, note="new"))])
     assert lakehouse.resets("unkeyed") == {"public.full": told["public.full"]}
 
