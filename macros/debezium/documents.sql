@@ -58,11 +58,15 @@
     {%- if is_whole -%}
         if(_op = 'd', {{ 'null' if keys else '_event.payload.before' }}, _event.payload.after)
     {%- elif name in keys -%}
+        {%- set key -%}
         coalesce(
             {{ _json_value('_document_key', type.json) }},
             {{ _json_value('_after.' ~ quoted(name), type.json) }},
             {{ _json_value('_before.' ~ quoted(name), type.json) }}
         )
+        {%- endset -%}
+        {#- The digits of an ObjectId as a text are the key of another document. #}
+        {{- let(key, 'k', "if(schema_of_variant(k) = 'STRING', null, k)") if type.type == 'Bson(objectId)' else key }}
     {%- elif keys -%}
         if(_op = 'd', null, {{ _json_value('_after.' ~ quoted(name), type.json) }})
     {%- else -%}
