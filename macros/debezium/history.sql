@@ -137,9 +137,11 @@ with truncates as (
 
 changes as (
     select {{ _quoted_list(bounds.columns + ['_cdc_op', '_cdc_position', '_cdc_is_snapshot', '_cdc_event_id',
-        '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _cdc_at
+        '_cdc_changed_at', '_cdc_omitted']) }}, {{ at }} as _cdc_at, _cdc_truncates,
+        size(filter(_cdc_truncates, t -> t.position < _cdc_position)) as _cdc_truncated
         {{- ', _cdc_move' if bounds.is_moved }}
     from {{ changes }}
+    cross join truncates
     where
         _cdc_kind = 'change'
         and {{ _batches('_cdc_append', 0, bounds.up_to) }}
@@ -148,7 +150,7 @@ changes as (
         {%- endif %}
 ),
 
-{{ _with_handovers(keys, by_key) if bounds.is_moved }}
+{{ _with_handovers(keys) if bounds.is_moved }}
 lives as (
     select
         changes.*,
@@ -157,20 +159,20 @@ lives as (
         get(filter(_cdc_truncates, t -> t.position > _cdc_position), 0) as _cdc_truncate,
         greatest(max(_cdc_at) over ({{ by_key }}),
             array_max(transform(filter(_cdc_truncates, t -> t.position < _cdc_position), t -> t.at))) as _cdc_since,
-        size(filter(_cdc_truncates, t -> t.position < _cdc_position))
+        _cdc_truncated
             + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
             {{- ' + count_if(_cdc_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _cdc_life
     from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
-    cross join truncates
     {{ 'where not _cdc_is_void' if bounds.is_moved }}
 ),
 {%- endmacro %}
 
 {#-
     Changes of keys that one statement passed on (`_moves_event`): an `out` ends a row only if none is left under its
-    key, else it is void; an `in` begins another row.
+    key, else it is void; an `in` begins another row. A truncate leaves none.
 -#}
-{% macro _with_handovers(keys, by_key) -%}
+{% macro _with_handovers(keys) -%}
+{%- set since_truncate = 'partition by ' ~ _quoted_list(keys) ~ ', _cdc_truncated order by _cdc_position' -%}
 moved as (
     select *, max(contains(_cdc_move, ' ')) over (partition by {{ _quoted_list(keys) }}) as _cdc_is_moved
     from changes
@@ -180,7 +182,8 @@ counted as (
     select
         *,
         if(_cdc_is_moved, {{ _rows_under_key('array_sort(collect_set(if(_cdc_is_moved, '
-            ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ by_key ~ '))') }}, null) as _cdc_rows
+            ~ _moves_event('moved', 'moved._cdc_move') ~ ', null)) over (' ~ since_truncate ~ '))') }},
+            null) as _cdc_rows
     from moved
 ),
 

@@ -191,3 +191,29 @@ def test_tables_without_versions_are_named(lakehouse: Lakehouse, project: Path) 
     for name, told in {"orders": "has no key", "none": "Tables: public.lines, public.orders"}.items():
         with pytest.raises(LakehouseError, match=told):
             write_history("unnamed", [name], project / "models")
+
+
+def test_a_truncate_leaves_no_row_under_a_key_that_is_passed_on(lakehouse: Lakehouse) -> None:
+    def moved(lsn: int, offset: int, id: int, to: int) -> list[Record]:
+        marks = {name: [{"key": f"__debezium.{name}key", "value": "{}"}] for name in ("new", "old")}
+        gone = {**deleted(lsn, id=id), "offset": offset, "headers": marks["new"]}
+        came = {**created(lsn, id=to, note="new", version="s"), "offset": offset + 1, "headers": marks["old"]}
+        return [gone, came]
+
+    def of_transaction(number: int, record: Record) -> Record:
+        value = json.loads(record["value"])
+        value["source"]["txId"] = number
+        return {**record, "value": json.dumps(value)}
+
+    transactions = [
+        [created(10, id=1, note="old", version="s")],
+        [truncated(20)],
+        [created(30, id=2, note="new", version="s"), *moved(31, 31, id=2, to=1), *moved(32, 33, id=1, to=3)],
+    ]
+    records = [of_transaction(number, one) for number, each in enumerate(transactions, 1) for one in each]
+    for system, landings in {"handed": [records], "handed_by_parts": [records[:1], records[1:3], records[3:]]}.items():
+        write_model(lakehouse, system)
+        for landed in landings:
+            build(lakehouse, system, landed)
+        current = f"select id, note from history.{system}__orders where _cdc_valid_to is null and _cdc_known_to is null"
+        assert lakehouse.sql(current) == lakehouse.sql(f"select id, note from {system}.orders") == [(3, "new")]
