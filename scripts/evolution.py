@@ -62,6 +62,8 @@ def update_table(
     if added:
         done.notes.append(f"{table.name}: new columns {', '.join(added)}")
         tell_doubts(seen, list(added), done)
+    if topics != table.topics:
+        done.notes.append(_told_of_topics(table, topics))
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is rebuilt")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
@@ -127,6 +129,14 @@ def _tell_other_types(
                 " the connector's handling modes (docs/types.md), and correct `columns` in the staging model; the next"
                 " run builds anew"
             )
+
+
+def _told_of_topics(table: TableSeen, topics: Set[str]) -> str:
+    return (
+        f"{table.name}: new topics {', '.join(sorted(topics - table.topics))}. If its connector has no position, the"
+        " offsets of all topics are compared: declare an epoch from offset 0 of a topic that follows another one"
+        " (docs/operating.md#when-the-sources-positions-start-over)"
+    )
 
 
 def _check_edited_key(system: str, before: Declared, keys: list[str], models: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from scripts import runs
 from scripts.columns_seen import OF_DDL
 from scripts.debezium_types import is_misread
 from scripts.declared import Declared, declared_columns, declared_tables
@@ -126,6 +127,8 @@ def _model(
         declared = known.get(table.identity)
         problem = _problem_or_note(bronze, connector, servers, table, known, done)
         if problem:
+            if declared:  # what its models do not read is in bronze only
+                runs.warn(bronze.system)
             done.refused |= set() if declared else table.topics
             done.notes.append(
                 f"{table.name}: {problem}; {'its models stay as they are' if declared else 'no model was written'}"

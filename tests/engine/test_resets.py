@@ -471,6 +471,27 @@ def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: L
     assert lakehouse.printed("ferry.sailings", "sailing") == wanted
 
 
+def test_a_topic_that_follows_another_one_is_named_and_an_epoch_makes_it_the_later_one(
+    lakehouse: Lakehouse, epochs: Any
+) -> None:
+    """Without a position: its offsets begin below those of the topic before it."""
+
+    def written(topic: str, offset: int, id: int, op: str, value: int | None = None) -> dict[str, Any]:
+        image = None if value is None else json.dumps({"_id": id, "v": value})
+        source = {"version": "3.2.0.Final", "connector": "mongodb", "name": "m", "db": "d", "collection": "pets"}
+        event = {"before": None, "after": image, "source": {**source, "ts_ms": 1700000000000, "ord": 1}, "op": op}
+        place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
+        return {**place, "key": json.dumps({"id": str(id)}), "value": json.dumps(event)}
+
+    lakehouse.run("renamed", [written("m.d.pets", 100, 1, "c", 1), written("m.d.pets", 101, 2, "c", 1)])
+    done = lakehouse.run("renamed", [written("pets", 0, 1, "u", 2), written("pets", 1, 2, "d")])
+    (note,) = [note for note in done.notes if "new topics pets" in note]
+    assert "declare an epoch" in note
+    epochs("renamed,pets,0,0,,1")
+    lakehouse.build_landed("renamed")
+    assert lakehouse.sql("select _id, v from renamed.pets") == [(1, 2)]
+
+
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:
     from scripts.errors import LakehouseError
 

@@ -24,6 +24,15 @@ def test_case(workbench: Any, name: str) -> None:
     check(workbench, json.loads((CASES / f"{name}.json").read_text(encoding="utf-8")))
 
 
+def test_columns_that_are_not_read_are_a_warning(workbench: Any) -> None:
+    from scripts import runs
+
+    name = "bad_input/columns_that_differ_in_case_only_leave_their_table_as_it_was"
+    runs.begin()
+    check(workbench, json.loads((CASES / f"{name}.json").read_text(encoding="utf-8")))
+    assert runs.warned() == {"as_it_was_4"}  # the exit status is 3
+
+
 def check(workbench: Any, case: dict[str, Any]) -> None:
     """Take the steps of a case and compare what it results in."""
     assert set(case) <= MEMBERS and all(set(step) <= OF_STEP for step in case["steps"]), (
