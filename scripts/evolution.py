@@ -36,20 +36,7 @@ def update_table(
     accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
     before = replace(declared, table=replace(table, renamed=dict(table.renamed)))
     _check_edited_key(system, before, keys, models)
-    is_accepted = keys == table.keys and accepted != table.message_keys
-    comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in table.columns}}
-    if (
-        seen.servers != table.servers
-        or not seen.source_tables <= table.source_tables
-        or not seen.schemas.keys() <= table.schemas.keys()
-        or is_accepted
-        or comments != table.comments
-    ):
-        table.comments = comments
-        table.servers, table.source_tables = seen.servers, table.source_tables | seen.source_tables
-        table.schemas |= seen.schemas
-        table.message_keys = accepted if is_accepted else table.message_keys
-        write_properties(system, declared, models)
+    _update_properties(system, declared, seen, accepted if keys == table.keys else table.message_keys, models)
     if not added and not retyped and keys == table.keys and topics == table.topics:
         return
     if not is_untouched(system, before, models):
@@ -80,6 +67,25 @@ def update_table(
     done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
     write_models(system, declared, models, done)
+
+
+def _update_properties(
+    system: str, declared: Declared, seen: TableSeen, message_keys: list[list[str]], models: Path
+) -> None:
+    """What stands in the YAML of a table and changes none of its models."""
+    table = declared.table
+    comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in table.columns}}
+    if (
+        seen.servers != table.servers
+        or not seen.source_tables <= table.source_tables
+        or not seen.schemas.keys() <= table.schemas.keys()
+        or message_keys != table.message_keys
+        or comments != table.comments
+    ):
+        table.comments, table.message_keys, table.servers = comments, message_keys, seen.servers
+        table.source_tables = table.source_tables | seen.source_tables
+        table.schemas |= seen.schemas
+        write_properties(system, declared, models)
 
 
 def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:

@@ -483,13 +483,13 @@ def test_a_topic_that_follows_another_one_is_named_and_an_epoch_makes_it_the_lat
         place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "headers": []}
         return {**place, "key": json.dumps({"id": str(id)}), "value": json.dumps(event)}
 
-    lakehouse.run("renamed", [written("m.d.pets", 100, 1, "c", 1), written("m.d.pets", 101, 2, "c", 1)])
-    done = lakehouse.run("renamed", [written("pets", 0, 1, "u", 2), written("pets", 1, 2, "d")])
+    lakehouse.run("topic_after_another", [written("m.d.pets", 100, 1, "c", 1), written("m.d.pets", 101, 2, "c", 1)])
+    done = lakehouse.run("topic_after_another", [written("pets", 0, 1, "u", 2), written("pets", 1, 2, "d")])
     (note,) = [note for note in done.notes if "new topics pets" in note]
     assert "declare an epoch" in note
-    epochs("renamed,pets,0,0,,1")
-    lakehouse.build_landed("renamed")
-    assert lakehouse.sql("select _id, v from renamed.pets") == [(1, 2)]
+    epochs("topic_after_another,pets,0,0,,1")
+    lakehouse.build_landed("topic_after_another")
+    assert lakehouse.sql("select _id, v from topic_after_another.pets") == [(1, 2)]
 
 
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:
