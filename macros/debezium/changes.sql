@@ -108,7 +108,7 @@ from ({{ judged }}) as judged
         {{ placeholders() }} as _unavailable,
         {%- endif %}
         {%- if keys and c.form != 'document' %}
-        if({{ c.op }} = 'd', {{ _parsed_key(row_keys, of_row) }}, null) as _key,
+        if({{ c.op }} = 'd', {{ _parsed_key(c, row_keys, of_row) }}, null) as _key,
         {%- endif %}
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}

@@ -80,15 +80,12 @@
     {{ return('_event struct<payload: struct<' ~ members | join(', ') ~ '>>, _end int, _corrupt string') }}
 {%- endmacro %}
 
-{#- A column of an image, as `from_json` reads it. A key column of cells is text: it may be a cell or a plain value. -#}
+{#- A column of an image, as `from_json` reads it. A key column of cells may be a cell or a plain value. -#}
 {% macro _column_schema(c, json, is_key) -%}
     {%- if c.form != 'cells' -%}
         {{ return(json) }}
-    {%- elif is_key and _is_plain_key(json) -%}
-        {{ return('string') }}
-    {%- else -%}
-        {{ return('struct<value: ' ~ json ~ ', `set`: boolean>') }}
     {%- endif -%}
+    {{ return('variant' if is_key else 'struct<value: ' ~ json ~ ', `set`: boolean>') }}
 {%- endmacro %}
 
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
@@ -113,17 +110,17 @@
 {#- The JSON value of a column of an image, `before` or `after`, or of the row that counts, `_row`. -#}
 {% macro _member(image, c, name, json, keys) -%}
     {%- set value = '_row.' ~ quoted(name) if image == '_row' else _column_of_image(c, image, name) -%}
-    {%- if c.form == 'cells' and name in keys and _is_plain_key(json) -%}
-        try_cast({{ _text_of_cell(c, value) }} as {{ json }})
+    {%- if c.form == 'cells' and name in keys -%}
+        {{ _json_value(_of_cell(value, json), json) }}
     {%- else -%}
         {{ _json_value(value ~ ('.value' if c.form == 'cells' else ''), json) }}
     {%- endif -%}
 {%- endmacro %}
 
-{#- The text of a key column that may be a cell. -#}
-{% macro _text_of_cell(c, text) -%}
-    {{ return("if(startswith(" ~ text ~ ", '{'), get_json_object(" ~ text ~ ", '$.value'), " ~ text
-        ~ ")" if c.form == 'cells' else text) }}
+{#- The JSON value of a key column that is a cell, an object with the member `set`, or a plain value. -#}
+{% macro _of_cell(key, json) -%}
+    if(try_variant_get({{ key }}, '$.set', 'boolean') is null,
+        try_variant_get({{ key }}, '$', '{{ json }}'), try_variant_get({{ key }}, '$.value', '{{ json }}'))
 {%- endmacro %}
 
 {% macro _json_value(value, json) -%}
@@ -181,11 +178,12 @@
     Kafka keys come as `{"payload": {…}}`, `{…}`, `{"payload": 1}` or a bare value, and with numbers as texts. Where a
     column of the key is named `payload`, its object tells which of them it is.
 -#}
-{% macro _parsed_key(keys, columns) -%}
+{% macro _parsed_key(c, keys, columns) -%}
     {%- set fields = [] -%}
     {%- for name in keys -%}
         {%- set json = debezium_type(columns[name], name).json -%}
-        {%- do fields.append(quoted(name) ~ ': ' ~ ('string' if _is_plain_key(json) else json)) -%}
+        {%- set read_as = 'variant' if c.form == 'cells' else 'string' if _is_plain_key(json) else json -%}
+        {%- do fields.append(quoted(name) ~ ': ' ~ read_as) -%}
     {%- endfor -%}
     {%- set wrapped = 'payload struct<' ~ fields | join(', ') ~ '>' -%}
     {%- if _names_payload(keys) -%}
@@ -209,10 +207,10 @@
     {%- set places = ['_key.payload.'] if _names_payload(keys) else ['_key.payload.', '_key.'] -%}
     {%- for place in places -%}
         {%- set part = place ~ quoted(name) -%}
-        {%- do parts.append(_text_of_cell(c, part) if _is_plain_key(type.json) else part) -%}
+        {%- do parts.append(_of_cell(part, type.json) if c.form == 'cells' else part) -%}
     {%- endfor -%}
     {%- set value = 'coalesce(' ~ parts | join(', ') ~ ')' -%}
-    {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) else value }}
+    {{ 'try_cast(' ~ value ~ ' as ' ~ type.json ~ ')' if _is_plain_key(type.json) and c.form != 'cells' else value }}
 {%- endmacro %}
 
 {#-
