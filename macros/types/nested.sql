@@ -35,7 +35,9 @@
     {%- set is_there = 'not is_variant_null(a)' if element['json'] == 'variant' else 'a is not null' -%}
     {%- set misses = "exists(zip_with(" ~ value ~ ", v, (a, b) -> " ~ is_there ~ " and b is null), m -> m)" -%}
     {%- set bytes = 'array(' ~ placeholder_bytes() | join(', ') ~ ')' -%}
-    {%- if element['json'] in ('smallint', 'int', 'bigint', 'double') -%}
+    {%- if element_type == 'number' -%}
+        {%- set omitted = "transform(" ~ value ~ ", e -> try_variant_get(e, '$', 'int')) = " ~ bytes -%}
+    {%- elif element['json'] in ('smallint', 'int', 'bigint', 'double') -%}
         {%- set omitted = value ~ ' = cast(' ~ bytes ~ ' as array<' ~ element['json'] ~ '>)' -%}
     {%- elif element['omitted'] -%}
         {%- set uuid = " or e = 'b68a35a7-17ad-35b3-af2a-ae46edb4545a'" if element['json'] == 'string' else '' -%}

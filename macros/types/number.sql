@@ -45,7 +45,8 @@
                 length({{ text }}) < 16
                 or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }},
                 {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})
-                or try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint), {{ double }}, null)
+                or {{ double }} < 9223372036854775807d
+                    and try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint), {{ double }}, null)
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
