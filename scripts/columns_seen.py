@@ -6,7 +6,7 @@ from typing import Any
 from scripts.connectors import capabilities
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
 from scripts.dialects import Dialect
-from scripts.schema import NOT_IN_SCHEMA_BLOCKS, TableSeen, fields_of
+from scripts.schema import TableSeen, fields_of, is_told_by_ddl_alone
 from scripts.values import columns_of_values
 
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
@@ -46,10 +46,16 @@ def type_from_ddl(
             told = {
                 name: kind for name, kind in typed.columns.items() if name in table.columns and name not in doubtful
             }
-            table.columns |= {
+            in_blocks = dict(table.columns)
+            table.columns |= {name: kind for name, kind in told.items() if is_told_by_ddl_alone(kind, in_blocks[name])}
+            table.older = {
                 name: kind
-                for name, kind in told.items()
-                if kind.startswith(NOT_IN_SCHEMA_BLOCKS.get(table.columns[name], ()))
+                for older in ddl[identity][:-1]
+                for name, kind in read_otherwise(older, with_ddl[identity][0], typed).items()
+                if name in told and {kind, told[name]} != {in_blocks[name]}
+                if all(
+                    one == in_blocks[name] or is_told_by_ddl_alone(one, in_blocks[name]) for one in (kind, told[name])
+                )
             }
             continue
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.columns_seen import OF_DDL
-from scripts.ddl import types_of_ddl, written_otherwise
+from scripts.ddl import is_changed, types_of_ddl, written_otherwise
 from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
 from scripts.dialects import are_alike, has_one_type
@@ -13,7 +13,7 @@ from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
 from scripts.observe import Bronze
 from scripts.scaffolded import Scaffolded
-from scripts.schema import TableSeen
+from scripts.schema import TableSeen, is_told_by_ddl_alone
 from scripts.tables_seen import ddl_up_to
 from scripts.written_models import is_untouched as models_are_untouched
 
@@ -53,9 +53,12 @@ def check_drift(
         possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
         of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
         _check_types(system, of_ddl, known[identity], models, changed[identity])
-    described = {
-        (table.identity, name) for table in seen for name in table.kinds
-    }  # by a schema block, which `update_table` looks at
+    described = {  # by a schema block, which `update_table` looks at
+        (table.identity, name)
+        for table in seen
+        for name, kinds in table.kinds.items()
+        if not any(is_told_by_ddl_alone(changed.get(table.identity, {}).get(name, ""), kind) for kind in kinds)
+    }
     for identity, columns in changed.items():
         for name in sorted(columns):
             if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
@@ -168,14 +171,18 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
         of_ddl |= {changed[name]} if name in changed else set()
         for kind in sorted(seen.kinds.get(name, of_ddl)):
-            is_guessed = (
-                name not in seen.kinds
-            )  # from a DDL record, in the connector's default mode where nothing tells another
+            # From a DDL record, in the connector's default mode where nothing tells another.
+            is_guessed = name not in seen.kinds
             is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            is_excused = not is_guessed and table.says_more(name, known, kind) and name not in seen.signed
-            wide = known if is_guessed or has_one_type(table, name) else widest_type(known, seen.kinds[name])
-            is_held = not is_misread(kind, wide)  # `update_table` declares it where nobody has edited the models
-            if is_misread(kind, known) and not (is_accepted or is_excused or is_held and is_untouched):
+            says_more = not is_guessed and table.says_more(name, known, kind) and name not in seen.signed
+            # A DDL record alone tells: the schema blocks before and after it are alike.
+            by_ddl = says_more and name in changed and is_changed(changed[name], known)
+            has_wide = not (is_guessed or by_ddl or has_one_type(table, name))
+            wide = widest_type(known, seen.kinds[name]) if has_wide else known
+            # `update_table` declares it where nobody has edited the models.
+            is_held = not (by_ddl or is_misread(kind, wide))
+            is_other = by_ddl or (is_misread(kind, known) and not says_more)
+            if is_other and not (is_accepted or (is_held and is_untouched)):
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(
                     f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"

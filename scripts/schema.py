@@ -94,7 +94,7 @@ class TableSeen:
             known, kind = arrays[0][1], arrays[1][1]
         if kind == "string" and known == "bytes":  # which a schema block names itself, where it is not base64 as text
             return self.columns.get(name) == "string" or self.connector == "ticdc"
-        return known.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
+        return is_told_by_ddl_alone(known, kind)
 
     def known_schemas(self) -> Any:
         """The schema blocks of which no column is read as another type than it has, with the types of columns that had
@@ -190,6 +190,11 @@ def _type_of(schema: Any) -> Any:
 def _with_numbers(name: str, *numbers: Any) -> str:
     texts = [str(number) for number in numbers]
     return f"{name}({','.join(texts)})" if all(re.fullmatch(r"-?\d{1,10}", text) for text in texts) else "any"
+
+
+def is_told_by_ddl_alone(told: str, kind: str) -> bool:
+    """Whether a type is one that looks like `kind` in a schema block; DDL records and values tell it."""
+    return told.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
 
 
 def columns_of_schema(schema: Any, *members: str) -> dict[str, str]:

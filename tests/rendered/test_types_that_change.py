@@ -101,24 +101,31 @@ def test_altered_tables_of_real_databases_are_theirs(lakehouse: Lakehouse, syste
     assert lakehouse.rejected(system) == []
 
 
+def ddl_of_mysql(offset: int, *columns: dict[str, Any]) -> dict[str, Any]:
+    told = {"primaryKeyColumnNames": ["id"], "columns": [{"name": "id", "typeName": "INT"}, *columns]}
+    change = {"type": "ALTER", "id": '"public"."orders"', "table": told}
+    value = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
+    return {"topic": "shop", "offset": offset, "value": json.dumps(value)}
+
+
+def row_of_mysql(lsn: int, fields: dict[str, Field], row: dict[str, Any], with_block: bool = True) -> dict[str, Any]:
+    described = of_schema(lsn, fields, row)
+    value = json.loads(described["value"])
+    plain = json.loads(of_mysql({**described, "value": json.dumps(value["payload"])})["value"])
+    return {**described, "value": json.dumps({**value, "payload": plain} if with_block else plain)}
+
+
 def test_types_of_ddl_records_count_again_once_schema_blocks_are_switched_off(lakehouse: Any) -> None:
     """The record that changes a type lands alone, where a run looks every minute, and the next row has no block."""
     from scripts.errors import LakehouseError
 
     def ddl(offset: int, scale: int, digits: int) -> dict[str, Any]:
-        columns = [{"name": "id", "typeName": "INT"}, {"name": "at", "typeName": "DATETIME", "length": digits}]
-        columns.append({"name": "price", "typeName": "DECIMAL", "length": 10, "scale": scale})
-        told = {"primaryKeyColumnNames": ["id"], "columns": columns}
-        change = {"type": "ALTER", "id": '"public"."orders"', "table": told}
-        value = {"source": {"connector": "mysql", "db": "public"}, "ddl": "ALTER", "tableChanges": [change]}
-        return {"topic": "shop", "offset": offset, "value": json.dumps(value)}
+        price = {"name": "price", "typeName": "DECIMAL", "length": 10, "scale": scale}
+        return ddl_of_mysql(offset, {"name": "at", "typeName": "DATETIME", "length": digits}, price)
 
     def row(lsn: int, scale: int, at: Field, with_block: bool) -> dict[str, Any]:
         values = {"at": SECOND * (1000 if at == MILLIS else 10**6), "price": unscaled(lsn)}
-        described = of_schema(lsn, {"at": at, "price": numeric(10, scale)}, values)
-        value = json.loads(described["value"])
-        plain = json.loads(of_mysql({**described, "value": json.dumps(value["payload"])})["value"])
-        return {**described, "value": json.dumps({**value, "payload": plain} if with_block else plain)}
+        return row_of_mysql(lsn, {"at": at, "price": numeric(10, scale)}, values, with_block)
 
     for system, changed in (("rescaled_off", (4, 3)), ("finer_off", (2, 6))):
         lakehouse.run(system, [ddl(1, 2, 3), row(1, 2, MILLIS, True)])
@@ -127,6 +134,31 @@ def test_types_of_ddl_records_count_again_once_schema_blocks_are_switched_off(la
         lakehouse.land(system, [row(3, changed[0], MICROS if changed[1] == 6 else MILLIS, False)])
         with pytest.raises(LakehouseError, match=r"column (price|at) is declared .*, and new events have"):
             lakehouse.scaffold(system)
+
+
+DECIMAL = {"typeName": "DECIMAL", "length": 10, "scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("system", "field", "before", "after", "values", "declared"),
+    [
+        ("unsigned_off", BIG, {"typeName": "BIGINT UNSIGNED"}, {"typeName": "BIGINT"}, (-1, -5), "uint64"),
+        ("digits_off", TEXT, DECIMAL, {"typeName": "VARCHAR"}, ("1.50", "007"), r"DecimalText\(10,2\)"),
+    ],
+)
+def test_a_type_that_only_ddl_tells_stops_the_run_beside_schema_blocks(
+    lakehouse: Any, system: str, field: Field, before: Any, after: Any, values: Any, declared: str
+) -> None:
+    """Schema blocks of both eras are alike: -5 would be 2^64 - 5, and `007` would be 7.00."""
+    from scripts.errors import LakehouseError
+
+    for at, (column, value) in enumerate(((before, values[0]), (after, values[1])), 1):
+        ddl = ddl_of_mysql(at, {"name": "v", **column})
+        lakehouse.land(system, [ddl, row_of_mysql(at, {"v": field}, {"v": value})])
+        if column == before:
+            lakehouse.build_landed(system)
+    with pytest.raises(LakehouseError, match=f"column v is declared {declared}, and new events have {field[0]},"):
+        lakehouse.scaffold(system)
 
 
 def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_declared(lakehouse: Any) -> None:
