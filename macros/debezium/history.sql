@@ -154,13 +154,12 @@ changes as (
 lives as (
     select
         changes.*,
-        {%- set ends = '_cdc_ends' if bounds.is_moved else "_cdc_op = 'd'" %}
-        {{ ends }} as _cdc_is_end,
+        _cdc_op = 'd' as _cdc_is_end,
         get(filter(_cdc_truncates, t -> t.position > _cdc_position), 0) as _cdc_truncate,
         greatest(max(_cdc_at) over ({{ by_key }}),
             array_max(transform(filter(_cdc_truncates, t -> t.position < _cdc_position), t -> t.at))) as _cdc_since,
         _cdc_truncated
-            + count_if({{ ends }}) over ({{ by_key }} rows between unbounded preceding and 1 preceding)
+            + count_if(_cdc_op = 'd') over ({{ by_key }} rows between unbounded preceding and 1 preceding)
             {{- ' + count_if(_cdc_begins) over (' ~ by_key ~ ')' if bounds.is_moved }} as _cdc_life
     from {{ '_handovers' if bounds.is_moved else 'changes' }} as changes
     {{ 'where not _cdc_is_void' if bounds.is_moved }}
@@ -190,7 +189,6 @@ counted as (
 _handovers as (
     select
         *,
-        _cdc_op = 'd' and not (endswith(_cdc_move, ' out') and _cdc_rows > 0) as _cdc_ends,
         _cdc_op = 'd' and endswith(_cdc_move, ' out') and _cdc_rows > 0 as _cdc_is_void,
         endswith(_cdc_move, ' in') as _cdc_begins
     from counted
