@@ -6,7 +6,7 @@ from typing import Any
 from scripts.connectors import capabilities
 from scripts.ddl import MAX_VALUES, key_of_ddl, looks_like, read_otherwise, types_of_ddl
 from scripts.dialects import Dialect
-from scripts.schema import TableSeen, fields_of, is_told_by_ddl_alone
+from scripts.schema import TableSeen, are_alike_in_schema_blocks, fields_of, is_told_by_ddl_alone
 from scripts.values import columns_of_values
 
 ZONED = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)\Z")
@@ -52,10 +52,7 @@ def type_from_ddl(
                 name: kind
                 for older in ddl[identity][:-1]
                 for name, kind in read_otherwise(older, with_ddl[identity][0], typed).items()
-                if name in told and {kind, told[name]} != {in_blocks[name]}
-                if all(
-                    one == in_blocks[name] or is_told_by_ddl_alone(one, in_blocks[name]) for one in (kind, told[name])
-                )
+                if name in told and kind != told[name] and are_alike_in_schema_blocks(kind, told[name])
             }
             continue
         table.columns, table.doubts, table.keys = typed.columns, typed.doubts, key_of_ddl(ddl[identity][-1])

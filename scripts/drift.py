@@ -13,7 +13,7 @@ from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
 from scripts.observe import Bronze
 from scripts.scaffolded import Scaffolded
-from scripts.schema import TableSeen, is_told_by_ddl_alone
+from scripts.schema import TableSeen, are_alike_in_schema_blocks, is_told_by_ddl_alone
 from scripts.tables_seen import ddl_up_to
 from scripts.written_models import is_untouched as models_are_untouched
 
@@ -48,10 +48,15 @@ def check_drift(
     told_later = {identity for identity in changed if known[identity].table.schemas} - {
         table.identity for table in seen
     }
-    changed = {identity: columns for identity, columns in changed.items() if identity not in told_later}
+    for identity in told_later:
+        columns = declared_columns(system, known[identity], models)
+        changed[identity] = {
+            name: kind for name, kind in changed[identity].items() if are_alike_in_schema_blocks(kind, columns[name])
+        }
     for identity in changed.keys() - {table.identity for table in seen}:
-        possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
-        of_ddl = TableSeen(known[identity].table.connector, identity, possible=possible)
+        of_ddl = TableSeen(known[identity].table.connector, identity)
+        if identity not in told_later:
+            of_ddl.possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
         _check_types(system, of_ddl, known[identity], models, changed[identity])
     described = {  # by a schema block, which `update_table` looks at
         (table.identity, name)
@@ -180,8 +185,8 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
             has_wide = not (is_guessed or by_ddl or has_one_type(table, name))
             wide = widest_type(known, seen.kinds[name]) if has_wide else known
             # `update_table` declares it where nobody has edited the models.
-            is_held = not (by_ddl or is_misread(kind, wide))
-            is_other = by_ddl or (is_misread(kind, known) and not says_more)
+            is_held = has_wide and not is_misread(kind, wide)
+            is_other = by_ddl or (is_changed if is_guessed else is_misread)(kind, known) and not says_more
             if is_other and not (is_accepted or (is_held and is_untouched)):
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(

@@ -197,6 +197,13 @@ def is_told_by_ddl_alone(told: str, kind: str) -> bool:
     return told.startswith(NOT_IN_SCHEMA_BLOCKS.get(kind, ()))
 
 
+def are_alike_in_schema_blocks(one: str, other: str) -> bool:
+    """Whether DDL records and values alone tell two types apart."""
+    return any(
+        all(told == kind or is_told_by_ddl_alone(told, kind) for told in (one, other)) for kind in NOT_IN_SCHEMA_BLOCKS
+    )
+
+
 def columns_of_schema(schema: Any, *members: str) -> dict[str, str]:
     """Columns and types from the schema block of a value: of the first of some members that it has, or empty."""
     images = fields_of(schema)

@@ -93,7 +93,9 @@ def columns_of_values(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
         for name, value in row.items():
             kinds.setdefault(name, set()).add(_kind(value))
     types = {name: _widest(found - {"null"}) for name, found in kinds.items()}
-    return {name: kind if kind.startswith("Bson(") else kind.replace("double", "number") for name, kind in types.items()}
+    return {
+        name: kind if kind.startswith("Bson(") else kind.replace("double", "number") for name, kind in types.items()
+    }
 
 
 def _kind(value: Any, nesting: int = 0) -> str:
