@@ -473,13 +473,16 @@ def test_what_a_former_version_generated_becomes_short_and_what_was_edited_stays
     head, live = old.split(LIVE)
     column = "  - name: name\n    description: '`string` in the events.'\n    quote: true\n"
     mine = edited(head, ("    quote: true\n", "    quote: true\n    data_tests: [not_null]  # ours\n"))
+    staging, silver = mine.split("- name: s__t\n")
+    mine = f"{staging}- name: s__t\n" + edited(silver, ("    quote: true\n", "    quote: true  # reserved\n"))
     mine += LIVE + edited(live, (column, "  # our name\n" + column.replace("`string` in the events.", "Of us.")))
     text = run(tmp_path, mine, table)
     found = models(text)
-    assert [len(found[name].get("columns", [])) for name in ("stg_s__t", "s__t", "live_s__t")] == [1, 10, 2]
+    assert [len(found[name].get("columns", [])) for name in ("stg_s__t", "s__t", "live_s__t")] == [1, 11, 2]
     assert [one["description"] for one in found["live_s__t"]["columns"]] == ["Key. int32 in the events.", "Of us."]
     assert found["stg_s__t"]["columns"][0]["data_tests"] == ["not_null"]
     assert "[not_null]  # ours\n" in text and "  # our name\n  - name: name\n" in text
+    assert "quote: true  # reserved\n" in text
     assert run(tmp_path, text, table) == text, "another run changes nothing"
 
 

@@ -392,6 +392,7 @@ def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_wha
 def test_changes_that_have_landed_and_are_not_built_yet_fail_no_test(lakehouse: Lakehouse) -> None:
     lakehouse.run("unbuilt", [event("r", 10, {"id": 1, "note": "a"}, snapshot="true")])
     lakehouse.land("unbuilt", [updated(20, id=1, note="b"), event("r", 30, {"id": 2, "note": "c"}, snapshot="true")])
+    assert lakehouse.dbt("run", "--select", "stg_unbuilt__orders").success
     assert lakehouse.dbt("test", "--select", "unbuilt__orders").success
     lakehouse.build_landed("unbuilt")
     done = lakehouse.dbt("test", "--select", "unbuilt__orders")
