@@ -184,6 +184,16 @@ def test_a_change_log_that_was_rolled_back_loses_nothing_and_repeats_nothing(lak
         assert lakehouse.sql(f"select count_if(is_current_ancestor) from {table}.history") == [(2,)]
 
 
+def test_a_change_log_that_was_rolled_back_with_its_records_is_told(lakehouse: Lakehouse) -> None:
+    for number in (1, 2):
+        lakehouse.run("both_rolled", [created(10 * number, id=number)])
+    for table in ("staging.stg_both_rolled__orders", "bronze.both_rolled"):
+        ((first,),) = lakehouse.sql(f"select min_by(snapshot_id, made_current_at) from {table}.history")
+        lakehouse.spark.sql(f"call system.rollback_to_snapshot('{table}', {first})")
+    with pytest.raises(AssertionError, match="both_rolled__orders: it has to be rebuilt, but bronze.* has 1 of the 2"):
+        lakehouse.run("both_rolled", [created(30, id=3)])
+
+
 def test_the_lag_is_that_of_the_merge_whenever_a_table_begins_or_is_rebuilt(lakehouse: Lakehouse) -> None:
     """Its appends are not the batches of bronze."""
     lakehouse.run("later", [created(10, id=1)])
