@@ -50,7 +50,7 @@
 {% macro _follow_epochs(bounds) -%}
     {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '0', 'cdc.resets' = '{}',"
         ~ " 'cdc.declaration' = 'other epochs')") -%}
-    {%- do _store_with_next_commit(none) -%} {#- an append of this session that failed has left it behind -#}
+    {%- do _store_with_next_commit(none) -%} {#- a rebuild of this session that failed has left it behind -#}
     {%- do run_query('update ' ~ this ~ ' set _cdc_position = ' ~ bounds.epochs ~ ' where _cdc_position <> '
         ~ bounds.epochs) -%}
     {%- set head = _table_properties(this)['current-snapshot-id'] -%}
