@@ -7,11 +7,11 @@
         {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0]
             ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
-    {%- set of_log = dict(asked, is_truncated=asked.is_truncated or asked.known != '{}') -%}
     {%- set all = _in_place(asked.changes, "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ asked.up_to) -%}
-    {%- set rows = all if of_log.is_truncated or not asked.has_key else _of_new_keys(asked, all) -%}
-    {%- for row in run_query(_without_redeliveries(asked, rows, _changes_below(of_log, all, rows),
-        candidates | join(' or '))).rows -%}
+    {%- set rows = all if asked.is_truncated or asked.known != '{}' or not asked.has_key
+        else _of_new_keys(asked, all) -%}
+    {%- set below = _changes_below(asked, all, rows) -%}
+    {%- for row in run_query(_without_redeliveries(asked, rows, below, candidates | join(' or '))).rows if below -%}
         {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
     {%- endfor -%}
     {{ return(tojson(resets, sort_keys=true)) }}
@@ -26,28 +26,20 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
 {%- endmacro %}
 
 {#-
-    The changes and truncates below an earlier one, or below the last truncate. Without a key only truncates can be
-    compared with other rows.
+    The changes and truncates below an earlier one, or below the last truncate; empty if there can be none. Without a
+    key only truncates can be compared with other rows.
 -#}
 {% macro _changes_below(asked, all, rows) -%}
-    {%- set keys, dated = asked['keys'], _dated(all, rows) -%}
-    {%- set last_truncate -%}
-        select * from ({{ all }}) as truncates where _cdc_kind = 'truncate' order by _cdc_position desc limit 1
-    {%- endset -%}
-    {%- set parts, others = [], [[last_truncate, 'true']] -%}
-    {%- if asked.has_key -%}
-        {%- set places = _places_of(rows) -%}
-        {%- do parts.append(_below_in_their_place(asked, rows, places.has_repeated_numbers)) -%}
-        {%- do parts.append(_below_in_several(keys, dated, rows)) if places.has_repeated_numbers
-            or places.number > 1 -%}
+    {%- set dated, parts = _dated(all, rows), [] -%}
+    {%- do parts.append(_below_of_key(asked['keys'], dated, rows)) if asked.has_key -%}
+    {%- set truncates = 'select * from (' ~ all ~ ") as truncates where _cdc_kind = 'truncate'" -%}
+    {%- if run_query(truncates ~ ' limit 1').rows | length > 0 -%}
+        {%- for other, pair in [[truncates ~ ' order by _cdc_position desc limit 1', 'true'],
+            [rows, "new._cdc_kind = 'truncate'"]] -%}
+            {%- do parts.append('select ' ~ _columns_below(asked['keys']) ~ ' from (' ~ dated
+                ~ ') as new left semi join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()) -%}
+        {%- endfor -%}
     {%- endif -%}
-    {%- do others.append([rows, "new._cdc_kind = 'truncate'"]) if asked.is_truncated -%}
-    {%- for other, pair in others -%}
-        {%- do parts.append(
-            'select distinct ' ~ _columns_below(keys) ~ ' from (' ~ dated ~ ') as new inner join (' ~ other
-                ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()
-        ) -%}
-    {%- endfor -%}
     {{ return(parts | join('\nunion all\n')) }}
 {%- endmacro %}
 
@@ -58,70 +50,27 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
 {%- endmacro %}
 
 {#-
-    The changes that stand behind something above them in one partition or file. If numbers repeat in a later batch,
-    each batch is looked at alone. A tombstone after its delete may have no place in the log, and is ignored.
+    The changes below an earlier one of their key. The windows leave few to compare one by one: those later by the clock
+    than a change above them, and those behind something above them in their own partition or file. A tombstone after
+    its delete may have no place in the log, and is ignored.
 -#}
-{% macro _below_in_their_place(asked, rows, has_repeated_numbers) -%}
-    {%- set place = '_cdc_place, _cdc_epoch' ~ (', _cdc_batch' if has_repeated_numbers else '') -%}
-    {%- set before = 'order by _cdc_number rows between unbounded preceding and 1 preceding' -%}
-    {%- set of_key = 'partition by ' ~ _quoted_list(asked['keys']) ~ ', ' ~ place -%}
-select {{ _columns_below(asked['keys']) }}
-from (
-    select
-        *,
-        {%- if asked.is_truncated %}
-        if(_cdc_kind = 'truncate', max(_cdc_log) over (partition by {{ place }} {{ before }}),
-            null) as _cdc_highest_of_all,
-        {%- endif %}
-        lag(_cdc_op) over ({{ of_key }} order by _cdc_number) as _cdc_op_before,
-        max(_cdc_log) over ({{ of_key }} {{ before }}) as _cdc_highest
-    from ({{ rows }}) as rows
-) as new
-where
-    _cdc_log < {{ 'coalesce(_cdc_highest_of_all, _cdc_highest)' if asked.is_truncated else '_cdc_highest' }}
-    and not coalesce(_cdc_op = 'd' and _cdc_op_before = 'd' and {{ _has_no_log_place() }}, false)
-{%- endmacro %}
-
-{#-
-    Of changes the number of their places, partitions or files of an epoch, and whether a later batch has numbers again
-    that an earlier one had in the same place.
--#}
-{% macro _places_of(rows) -%}
-    {%- set places -%}
-select count(distinct _cdc_place, _cdc_epoch) as number, count_if(first <= last) > 0 as has_repeated_numbers
-from (
-    select
-        _cdc_place,
-        _cdc_epoch,
-        min(_cdc_number) as first,
-        max(max(_cdc_number)) over (
-            partition by _cdc_place, _cdc_epoch order by _cdc_batch rows between unbounded preceding and 1 preceding
-        ) as last
-    from ({{ rows }}) as rows
-    group by _cdc_place, _cdc_epoch, _cdc_batch
-) as batches
-    {%- endset -%}
-    {{ return(run_query(places).rows[0]) }}
-{%- endmacro %}
-
-{#-
-    The same across partitions, files or batches. The windows leave few changes to compare one by one: those later by
-    the clock than a change above them, and those behind something above them in their own place.
--#}
-{% macro _below_in_several(keys, dated, rows) -%}
+{% macro _below_of_key(keys, dated, rows) -%}
 {%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
+{%- set in_place = of_key ~ ', _cdc_place, _cdc_epoch order by _cdc_batch, _cdc_number' -%}
 {%- set before = 'rows between unbounded preceding and 1 preceding' -%}
 select {{ _columns_below(keys) }}
 from (
     select
         *,
         min(_cdc_changed_at) over ({{ of_key }} order by _cdc_log desc {{ before }}) as _cdc_earliest_above,
-        max(_cdc_log) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_batch,
-            _cdc_number {{ before }}) as _cdc_highest
+        max(_cdc_log) over ({{ in_place }} {{ before }}) as _cdc_highest,
+        lag(_cdc_op) over ({{ in_place }}) as _cdc_op_before
     from ({{ dated }}) as dated
 ) as new
 left semi join ({{ rows }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
-where new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highest
+where
+    (new._cdc_since > new._cdc_earliest_above or new._cdc_log < new._cdc_highest)
+    and not coalesce(new._cdc_op = 'd' and new._cdc_op_before = 'd' and {{ _has_no_log_place('new.') }}, false)
 {%- endmacro %}
 
 {#-
