@@ -10,7 +10,7 @@ import orjson
 
 from scripts.compression import lines, opened, read, skip
 from scripts.errors import LakehouseError
-from scripts.records import NotARecord, Record, parse_line
+from scripts.records import SPACE, NotARecord, Record, SchemaBlocks, parse_line
 from scripts.stores import File
 from scripts.taken import Taken
 
@@ -38,7 +38,6 @@ NOT_READ = (
     ),
 )
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x1d\x1f]")  # never in JSON, nor in colours and separators around it
-SPACE = b" \t\r\n"
 BETWEEN_VALUES = re.compile(rb"(?:\xef\xbb\xbf|[ \t\r\n,\[\]])*")
 # Or a text, in which brackets do not count.
 BRACKET = re.compile(rb'"[^"\\\n]*(?:\\.[^"\\\n]*)*("?)|[{}\[\]]', re.DOTALL)
@@ -54,7 +53,9 @@ class Rest:
     begin: bytes = b""  # how that begins
 
 
-def read_records(path: File, taken: Taken, content: Any = None, rest: Rest | None = None) -> Iterator[Record]:
+def read_records(
+    path: File, taken: Taken, content: Any = None, rest: Rest | None = None, blocks: SchemaBlocks | None = None
+) -> Iterator[Record]:
     """The records of `path` after what was taken, to the last one that is complete.
 
     A last line without a newline is complete if it is a JSON object; otherwise it is left for a later run:
@@ -64,6 +65,7 @@ def read_records(path: File, taken: Taken, content: Any = None, rest: Rest | Non
         content: a hash (of hashlib) over the text that was taken; it is brought to the end of each record when the next
             one is asked for.
         rest: gets at the end what was left.
+        blocks: those that are known, which values are then without.
 
     Raises:
         LakehouseError: the file is not text in UTF-8, is of a format that is not read, or is compressed and damaged.
@@ -83,7 +85,8 @@ def read_records(path: File, taken: Taken, content: Any = None, rest: Rest | Non
             end += len(line)
             pending.append(line)
             text = line if line_number else line.removeprefix(UTF8_BOM)
-            text = text.strip(SPACE)
+            if not text.startswith(b"{"):
+                text = text.strip(SPACE)
             if not complete and not _is_object(text):
                 if rest:
                     rest.size, rest.begin = len(line), text[:20]
@@ -95,7 +98,7 @@ def read_records(path: File, taken: Taken, content: Any = None, rest: Rest | Non
             line_number += 1
             if not text:
                 continue
-            yield _record(text, line_number, end)
+            yield _record(text, line_number, end, blocks)
             content.update(b"".join(pending))
             pending = []
 
@@ -115,15 +118,15 @@ def _records_in_a_row(path: File, taken: Taken, content: Any, rest: Rest | None)
                 return
             number += 1
             end += len(before) + len(value)
-            yield _record(value.strip(SPACE), number, end)
+            yield _record(value, number, end)
             content.update(before + value)
 
 
-def _record(text: bytes, line: int, end: int) -> Record:
+def _record(text: bytes, line: int, end: int, blocks: SchemaBlocks | None = None) -> Record:
     try:
-        return parse_line(text, line, end)
+        return parse_line(text, line, end, blocks)
     except NotARecord as problem:
-        return Record(None, None, None, None, None, None, None, line, end, str(problem), text)
+        return Record(None, None, None, None, None, None, None, line, end, str(problem), text.strip(SPACE))
 
 
 def _is_object(text: bytes) -> bool:

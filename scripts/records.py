@@ -6,6 +6,7 @@ parsed and printed again (a printed number may have lost digits).
 
 import json
 import re
+import secrets
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,6 +18,12 @@ MAX_TIMESTAMP = 253402300799999
 # As `kafka-console-consumer` and clients print timestamps: milliseconds, and ISO 8601 with an offset.
 MILLISECONDS = re.compile(r"(?:CreateTime:|LogAppendTime:)?(\d{1,15})")
 ISO_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,3})0*)?(Z|[+-]\d\d:?\d\d)")
+
+SPACE = b" \t\r\n"
+# Of a line: a value that is text, up to its payload.
+SCHEMA_BLOCK = re.compile(rb'("(?:value|payload)": ?")(\{\\"schema\\":.*?\\"payload\\":)')
+MARK = secrets.token_hex(8)  # which no line holds; it stands for a block that is known
+MAX_BLOCKS = 32  # each line may be compared with all of them
 
 
 class Record(NamedTuple):
@@ -33,23 +40,47 @@ class Record(NamedTuple):
     end: int  # bytes of the (uncompressed) file up to the end of this line or value
     error: str | None = None
     raw: bytes | None = None
+    block: str = ""  # with which the value begins, and which `value` is without
+
+
+class SchemaBlocks:
+    """The schema blocks of values. They are most of a line, and the same in line after line: each is read once."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[bytes, bytes, str]] = []  # what stands before a block, the block in the line, as text
+
+    def loads(self, line: bytes) -> tuple[Any, str]:
+        """Parse a line, with `MARK` in place of a block that is known; and that block, else an empty text."""
+        for before, block, text in self._known:
+            start = line.find(before) + len(before)
+            if line.startswith(block, start):
+                return orjson.loads(b"".join((line[:start], MARK.encode(), line[start + len(block) :]))), text
+        record = orjson.loads(line)
+        if len(self._known) < MAX_BLOCKS and (found := SCHEMA_BLOCK.search(line)):
+            text = orjson.loads(b'"' + found[2] + b'"')
+            if text.count('"payload":') == 1:  # else another writer of JSON would have ended it elsewhere
+                self._known.append((found[1], found[2], text))
+        return record, ""
 
 
 class NotARecord(Exception):
     """Why a line cannot be landed as a record; lands as a rejected line."""
 
 
-def parse_line(text: bytes, line: int, end: int) -> Record:
+def parse_line(text: bytes, line: int, end: int, blocks: SchemaBlocks | None = None) -> Record:
     """One line as a record: `{topic, partition, offset, …, key, value}`, `kcat -J`, or a bare Debezium value.
 
     A record without `topic` or `offset` is one if its `value` is an envelope: rows have columns `key` and `value`, too.
     It gets the topic of a bare value, and without `offset` has no place in Kafka, as bare values.
 
+    Args:
+        blocks: those that are known, which the record's value is then without.
+
     Raises:
         NotARecord: with a reason of the closed list in docs/rejects.md.
     """
     try:
-        record = orjson.loads(text)
+        record, block = blocks.loads(text) if blocks else (orjson.loads(text), "")
     except orjson.JSONDecodeError as error:
         try:
             text.decode("utf-8")
@@ -65,10 +96,13 @@ def parse_line(text: bytes, line: int, end: int) -> Record:
     payload = "value" if "value" in record else "payload"
     is_row = "__deleted" in record or "__op" in record  # of a table with columns of these names
     topic = record.get("topic")
-    if is_row or not (isinstance(topic, str) and payload in record and "offset" in record):
+    is_record = not is_row and isinstance(topic, str) and payload in record and "offset" in record
+    if block and not (is_record and str(record[payload]).startswith(MARK)):
+        return parse_line(text, line, end)  # it is not the value that begins with it
+    if not is_record:
         of_value = None if is_row or "value" not in record else _topic_of_envelope(record["value"])
         if not of_value:
-            return Record(_topic(record), None, None, None, None, text.decode("utf-8"), None, line, end)
+            return Record(_topic(record), None, None, None, None, text.strip(SPACE).decode("utf-8"), None, line, end)
         topic = topic if isinstance(topic, str) else of_value
 
     key, value = record.get("key"), record[payload]
@@ -82,10 +116,11 @@ def parse_line(text: bytes, line: int, end: int) -> Record:
         offset=_integer(record["offset"], "offset", MAX_LONG) if "offset" in record else None,
         timestamp=_timestamp(record.get("timestamp", record.get("ts"))),
         key=key,
-        value=value,
+        value=value[len(MARK) :] if block and value else value,
         headers=_headers(record.get("headers")),
         line=line,
         end=end,
+        block=block,
     )
 
 

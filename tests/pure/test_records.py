@@ -22,7 +22,7 @@ from scripts.chunks import chunks
 from scripts.errors import LakehouseError
 from scripts.framing import read_records
 from scripts.ledger import Ledger
-from scripts.records import Record
+from scripts.records import NotARecord, Record, SchemaBlocks, parse_line
 from scripts.taken import Taken, described, file_digest, is_unchanged, text_hash, times
 
 Headers = list[tuple[str, bytes | None]] | None
@@ -41,6 +41,52 @@ def zstd(content: bytes) -> bytes:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
+
+
+def test_a_schema_block_is_left_out_of_the_value_that_begins_with_it_and_of_nothing_else() -> None:
+    """Whatever stands in a line: with the block, the record is that of the line alone."""
+    block = '{"schema":{"name":"ä\\n"},"payload":'
+    value = json.dumps(block + '{"op":"c"}}', ensure_ascii=False)
+    other = json.dumps(block + '"\\\\"}', ensure_ascii=False)
+
+    def of(*members: str, topic: str = '"topic":"t","offset":1,') -> str:
+        return "{" + topic + ",".join(members) + "}"
+
+    known = of(f'"value":{value}')
+    lines = [
+        (known, block),
+        (f"{known}\n", block),
+        (of(f'"value":{other}'), block),
+        (of(f'"value": {value}'), ""),  # it is known as it stands in the line
+        (of(f'"payload":{value}'), ""),
+        (of(f'"headers":[{{"key":"a","value":{value}}}]', '"value":"{}"'), ""),
+        (of(f'"value":{value}', '"value":"{}"'), ""),
+        (of('"value":"{}"', f'"value":{value}'), ""),
+        (of(f'"key":{{"value":{value}}}', '"value":null'), ""),
+        (of(f'"value":{value}', '"__deleted":"false"'), ""),
+        (of(f'"value":{value}', topic='"topic":"t",'), ""),
+        (of(f'"value":{value}', topic=""), ""),
+        (known[:-1], ""),
+        (known[:-2], ""),
+        (f"{{{known}", ""),
+        (f"[{known}]", ""),
+        (value, ""),
+    ]
+
+    def parsed(line: str, blocks: SchemaBlocks | None) -> Any:
+        try:
+            return parse_line(line.encode(), 1, 1, blocks)
+        except NotARecord as problem:
+            return str(problem)
+
+    for line, left_out in lines:
+        blocks = SchemaBlocks()
+        assert parsed(known, blocks) == parsed(known, None)  # what has not been seen is not left out
+        found = parsed(line, blocks)
+        if left_out:
+            assert found.block == left_out
+            found = found._replace(value=left_out + found.value, block="")
+        assert found == parsed(line, None), line
 
 
 # Forms
