@@ -21,7 +21,7 @@ ISO_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,3})
 
 SPACE = b" \t\r\n"
 # Of a line: a value that is text, up to its payload.
-SCHEMA_BLOCK = re.compile(rb'("(?:value|payload)": ?")(\{\\"schema\\":.*?\\"payload\\":)')
+SCHEMA_BLOCK = re.compile(rb'("(?:value|payload)": ?")(\{\\"schema\\":(?:[^"\\]|\\.)*?\\"payload\\":)')
 MARK = secrets.token_hex(8)  # which no line holds; it stands for a block that is known
 MAX_BLOCKS = 32  # each line may be compared with all of them
 

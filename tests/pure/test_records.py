@@ -87,6 +87,9 @@ def test_a_schema_block_is_left_out_of_the_value_that_begins_with_it_and_of_noth
             assert found.block == left_out
             found = found._replace(value=left_out + found.value, block="")
         assert found == parsed(line, None), line
+    without_payload = json.dumps('{"schema":{}}')
+    line = of(f'"headers":[{{"key":"a","value":{without_payload}}}]', f'"value":{value}')
+    assert parsed(line, SchemaBlocks()) == parsed(line, None)
 
 
 # Forms
