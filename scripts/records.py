@@ -23,7 +23,7 @@ SPACE = b" \t\r\n"
 # Of a line: a value that is text, up to its payload.
 SCHEMA_BLOCK = re.compile(rb'("(?:value|payload)": ?")(\{\\"schema\\":(?:[^"\\]|\\.)*?\\"payload\\":)')
 MARK = secrets.token_hex(8)  # which no line holds; it stands for a block that is known
-MAX_BLOCKS = 32  # each line may be compared with all of them
+MAX_BLOCKS = 16  # each line may be compared with all of them
 
 
 class Record(NamedTuple):
@@ -47,19 +47,20 @@ class SchemaBlocks:
     """The schema blocks of values. They are most of a line, and the same in line after line: each is read once."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[bytes, bytes, str]] = []  # what stands before a block, the block in the line, as text
+        self._known: dict[bytes, list[tuple[bytes, str]]] = {}  # what stands before → blocks as in the line, as text
 
     def loads(self, line: bytes) -> tuple[Any, str]:
         """Parse a line, with `MARK` in place of a block that is known; and that block, else an empty text."""
-        for before, block, text in self._known:
+        for before, blocks in self._known.items():
             start = line.find(before) + len(before)
-            if line.startswith(block, start):
-                return orjson.loads(b"".join((line[:start], MARK.encode(), line[start + len(block) :]))), text
+            for block, text in blocks:
+                if line.startswith(block, start):
+                    return orjson.loads(b"".join((line[:start], MARK.encode(), line[start + len(block) :]))), text
         record = orjson.loads(line)
-        if len(self._known) < MAX_BLOCKS and (found := SCHEMA_BLOCK.search(line)):
+        if sum(map(len, self._known.values())) < MAX_BLOCKS and (found := SCHEMA_BLOCK.search(line)):
             text = orjson.loads(b'"' + found[2] + b'"')
-            if text.count('"payload":') == 1:  # else another writer of JSON would have ended it elsewhere
-                self._known.append((found[1], found[2], text))
+            if text.count('"payload":') == 1:  # else it does not end there
+                self._known.setdefault(found[1], []).append((found[2], text))
         return record, ""
 
 
