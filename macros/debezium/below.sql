@@ -8,9 +8,9 @@
             ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
     {%- set all = _in_place(asked.changes, "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ asked.up_to) -%}
-    {%- set rows = all if asked.is_truncated or asked.known != '{}' or not asked.has_key
-        else _of_new_keys(asked, all) -%}
-    {%- set below = _changes_below(asked, all, rows) -%}
+    {%- set of_log = dict(asked, is_truncated=asked.is_truncated or asked.known != '{}') -%}
+    {%- set rows = all if of_log.is_truncated or not asked.has_key else _of_new_keys(asked, all) -%}
+    {%- set below = _changes_below(of_log, all, rows) -%}
     {%- for row in run_query(_without_redeliveries(asked, rows, below, candidates | join(' or '))).rows if below -%}
         {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
     {%- endfor -%}
@@ -34,10 +34,11 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
     {%- do parts.append(_below_of_key(asked['keys'], dated, rows)) if asked.has_key -%}
     {%- set truncates = 'select * from (' ~ all ~ ") as truncates where _cdc_kind = 'truncate'" -%}
     {%- if run_query(truncates ~ ' limit 1').rows | length > 0 -%}
-        {%- for other, pair in [[truncates ~ ' order by _cdc_position desc limit 1', 'true'],
-            [rows, "new._cdc_kind = 'truncate'"]] -%}
-            {%- do parts.append('select ' ~ _columns_below(asked['keys']) ~ ' from (' ~ dated
-                ~ ') as new left semi join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()) -%}
+        {%- set others = [[truncates ~ ' order by _cdc_position desc limit 1', 'true']] -%}
+        {%- do others.append([rows, "new._cdc_kind = 'truncate'"]) if asked.is_truncated -%}
+        {%- for other, pair in others -%} {#- no semi join: it would send all of `other` to each task -#}
+            {%- do parts.append('select distinct ' ~ _columns_below(asked['keys']) ~ ' from (' ~ dated
+                ~ ') as new inner join (' ~ other ~ ') as other on ' ~ pair ~ ' and ' ~ _is_later_and_below()) -%}
         {%- endfor -%}
     {%- endif -%}
     {{ return(parts | join('\nunion all\n')) }}

@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
 
 
-def test_a_schema_block_is_left_out_of_the_value_that_begins_with_it_and_of_nothing_else() -> None:
+def test_a_schema_block_is_left_out_of_the_value_that_begins_with_it_and_of_nothing_else(file: Path) -> None:
     """Whatever stands in a line: with the block, the record is that of the line alone."""
     block = '{"schema":{"name":"ä\\n"},"payload":'
     value = json.dumps(block + '{"op":"c"}}', ensure_ascii=False)
@@ -87,6 +87,9 @@ def test_a_schema_block_is_left_out_of_the_value_that_begins_with_it_and_of_noth
             assert found.block == left_out
             found = found._replace(value=left_out + found.value, block="")
         assert found == parsed(line, None), line
+    file.write_text(f"{known}\n" * 3)
+    (chunk,) = chunks([file], Ledger({}, {}, {}, 0, 0), [])
+    assert (chunk.records.num_rows, chunk.repeated) == (1, 2), "with the block or without, it is the same value"
     without_payload = json.dumps('{"schema":{}}')
     line = of(f'"headers":[{{"key":"a","value":{without_payload}}}]', f'"value":{value}')
     assert parsed(line, SchemaBlocks()) == parsed(line, None)
