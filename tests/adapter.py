@@ -405,6 +405,22 @@ class Engine:
         }
         return {"nodes": nodes, "sources": sources}
 
+    def manifest(self) -> Any:
+        """What dbt's manifest says of the models, as far as `make run` asks it."""
+        graph, project = self._graph(), "lakehouse"
+        ids = {name: f"model.{project}.{name}" for name in graph["nodes"]}
+        nodes = {ids[name]: node for name, node in graph["nodes"].items()}
+        parents = {one: [ids.get(name, name) for name in node.depends_on.nodes] for one, node in nodes.items()}
+        everything = [*parents, *graph["sources"]]
+        return SimpleNamespace(
+            metadata=SimpleNamespace(project_name=project),
+            nodes=nodes,
+            sources=graph["sources"],
+            parent_map=parents,
+            child_map={one: [child for child, of in parents.items() if one in of] for one in everything},
+            build_parent_and_child_maps=lambda: None,
+        )
+
     def _node(self, path: Path, described: dict[str, Any]) -> Any:
         text, layer, parents = path.read_text(encoding="utf-8"), path.parent.parent.name, list[str]()
         config = Config(described.get("config") or {})
@@ -419,6 +435,7 @@ class Engine:
             unique_id=path.stem,
             resource_type="model",
             raw_code=text,
+            original_file_path=f"models/{path.relative_to(self._models).as_posix()}",
             config=config,
             columns={},
             depends_on=SimpleNamespace(nodes=parents),

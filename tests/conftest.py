@@ -74,7 +74,8 @@ def spark(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytes
     with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
     jars = kafka_jars() if with_kafka else []
     with pytest.MonkeyPatch.context() as patch:  # not for the processes that tests start
-        patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", LONG_RUN))
+        collected_by_all_cores = LONG_RUN.replace("SerialGC", "ParallelGC")  # as all processes wait for it
+        patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", collected_by_all_cores))
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return session(jars)
         patch.setenv("LAKEHOUSE_DRIVER_MEMORY", "4g")
@@ -126,7 +127,7 @@ class Lakehouse:
         self._parsed = b""
         self._engine: Any = None
         self._landing: Any = None
-        self._dbt_of_run = dbt_commands.run
+        self._dbt_of_run, self._manifest_of_dbt = dbt_commands.run, dbt_commands.manifest
 
     def _own(self, system: str) -> None:
         """Files of tests come in any order, and may share a lakehouse: none can have the system of another one."""
@@ -143,6 +144,7 @@ class Lakehouse:
         """
         self._engine, self._landing = engine, landing
         self._dbt_commands.run = self._built_by_engine if engine else self._dbt_of_run
+        self._dbt_commands.manifest = engine.manifest if engine else self._manifest_of_dbt
 
     def _built_by_engine(
         self, arguments: list[str], say: Any, models: Collection[str] = (), manifest: Any = None, conflicts: Any = None
