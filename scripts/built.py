@@ -89,7 +89,7 @@ def relations_in(spark: SparkSession, schema: str) -> set[str]:
 
 def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
     """The tables of a schema, which may not be there; its views if `kinds` are `views`."""
-    if not any(row.namespace == schema for row in spark.sql("show namespaces").collect()):
+    if not spark.catalog.databaseExists(f"`{schema}`"):
         return set()
     rows = [row for kind in kinds or ("tables",) for row in spark.sql(f"show {kind} in `{schema}`").collect()]
     return {row[1] for row in rows if not row.isTemporary}

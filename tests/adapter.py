@@ -490,8 +490,18 @@ class Engine:
     def _load_relation(self, relation: Relation) -> Relation | None:
         if self._spark.catalog.tableExists(str(relation)):
             return Relation(relation.schema, relation.identifier)
-        views = [row.viewName for row in self._spark.sql(f"show views in {relation.schema}").collect()]
-        return Relation(relation.schema, relation.identifier, is_view=True) if relation.identifier in views else None
+        is_view = self._catalog.viewExists(self._identifier(relation))  # `show views` is a job of Spark
+        return Relation(relation.schema, relation.identifier, is_view=True) if is_view else None
+
+    @property
+    def _catalog(self) -> Any:
+        return self._spark._jsparkSession.sessionState().catalogManager().catalog("lakehouse")
+
+    def _identifier(self, relation: Relation) -> Any:
+        jvm = self._spark._jvm
+        schema = self._spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+        schema[0] = relation.schema
+        return jvm.org.apache.spark.sql.connector.catalog.Identifier.of(schema, relation.identifier)
 
     def _create_view(self, view: Relation, existing: Relation | None, sql: str) -> str:
         if existing and not existing.is_view:
