@@ -76,7 +76,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     print("Resolving jars …", flush=True)
-    with tempfile.TemporaryDirectory() as ivy:
+    with tempfile.TemporaryDirectory(dir=folder) as ivy:
         program = (
             "from pyspark.sql import SparkSession\n"
             f"spark = SparkSession.builder.config('spark.jars.ivy', {ivy!r})"
@@ -88,7 +88,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
         environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         for jar in (Path(ivy) / "jars").glob("*.jar"):
-            shutil.copy(jar, folder / jar.name)
+            jar.replace(folder / jar.name)  # at once: another process may be reading it
     (folder / "classes.jsa").unlink(missing_ok=True)  # the archive is of the jars that were there
     wrong = missing(folder, lock)
     if wrong:
