@@ -37,8 +37,16 @@ def later(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def rebuild(lakehouse: Lakehouse, system: str) -> None:
-    """Build the change logs anew: what was found in them before is forgotten."""
+    """Build the change logs anew, and ask them: what was found in them before is forgotten."""
     assert lakehouse.dbt("run", "--full-refresh", "--select", f"path:models/staging/{system}").success
+    lakehouse.resets(system)
+
+
+def stored(lakehouse: Lakehouse, system: str) -> dict[str, dict[str, list[int]]]:
+    """The resets that the last run has found; `Lakehouse.resets` asks once more."""
+    from scripts import resets
+
+    return resets.resets(lakehouse.spark, system)
 
 
 def log(lakehouse: Lakehouse, system: str, records: Any, connector: str | None = None) -> None:
@@ -75,7 +83,7 @@ def test_restored_database_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehou
         lakehouse.run("restored", [of_table(table, one) for table, parts in landings.items() for one in parts[number]])
     for table in landings:
         assert lakehouse.rows(f"restored.{table}", "id")[:2] == [{"id": 1, "note": "older"}, {"id": 2, "note": "old"}]
-    assert lakehouse.resets("restored") == {
+    assert stored(lakehouse, "restored") == {
         f"public.{table}": {f"shop.public.{table}/0": [3, 4, 2]} for table in landings
     }
     messages = failing(lakehouse, "restored")
@@ -126,14 +134,14 @@ def test_a_reset_is_reported_once_whether_a_run_is_killed_before_its_merge_or_be
 
 def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
     log(lakehouse, "cleared", HISTORY + RESTORED[:1])
-    assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
+    assert stored(lakehouse, "cleared") == {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
     lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
     for further in (at(6, deleted(310, id=2)), at(7, created(1040, id=9))):
         log(lakehouse, "cleared", [further])
-        assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
+        assert stored(lakehouse, "cleared") == {"public.orders": {"shop.public.orders/0": [6, 6, 1]}}
     lakehouse.sql("alter table staging.stg_cleared__orders set tblproperties ('cdc.resets' = '{}')")
     log(lakehouse, "cleared", [at(8, updated(320, id=1)), at(9, created(1050, id=8))])  # one below, one above
-    assert lakehouse.resets("cleared") == {"public.orders": {"shop.public.orders/0": [8, 8, 1]}}
+    assert stored(lakehouse, "cleared") == {"public.orders": {"shop.public.orders/0": [8, 8, 1]}}
 
 
 def test_a_run_that_does_not_know_of_a_truncate_merges_nothing(lakehouse: Lakehouse) -> None:
@@ -183,7 +191,7 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
             "run", "--select", *(f"cases__{name}" for name in ("late", "emptied", "emptied_before"))
         ).success
     wanted = {f"public.{name}": {f"shop.public.{name}/0": found} for name, (_, found) in cases.items() if found}
-    assert lakehouse.resets("cases") == wanted
+    assert stored(lakehouse, "cases") == wanted
     runs.begin()
     report_resets(lakehouse.spark, ["cases"])
     assert runs.warned() == {"cases"}  # the exit status is 3
@@ -191,7 +199,7 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     for table in ("emptied", "emptied_before"):
         assert lakehouse.sql(f"select * from silver.cases__{table} where not _cdc_is_deleted") == []
     rebuild(lakehouse, "cases")
-    assert lakehouse.resets("cases") == wanted
+    assert stored(lakehouse, "cases") == wanted
 
 
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(
@@ -204,13 +212,13 @@ def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right
         "made_anew", [new, of_table("goes_on", at(0, later(updated(1600, id=1, note="new"))))]
     )  # whose log is the same
     told = {"public.orders": {"shop.public.orders/0": [0, 0, 1]}}
-    assert lakehouse.resets("made_anew") == told
+    assert stored(lakehouse, "made_anew") == told
     rebuild(lakehouse, "made_anew")
-    assert lakehouse.resets("made_anew") == told
+    assert stored(lakehouse, "made_anew") == told
     epochs("made_anew,shop.public.orders,0,0,2,1")
     lakehouse.build_landed("made_anew")
     assert lakehouse.rows("made_anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
-    assert lakehouse.resets("made_anew") == {}
+    assert stored(lakehouse, "made_anew") == {}
 
 
 def written(offset: int, file: int, pos: int, note: str, id: int = 1, id_before: int | None = None) -> dict[str, Any]:
@@ -234,18 +242,18 @@ def written(offset: int, file: int, pos: int, note: str, id: int = 1, id_before:
 def test_binlog_that_was_reset_is_told_and_an_epoch_puts_it_right(lakehouse: Lakehouse, epochs: Any) -> None:
     lakehouse.run("rebinned", [written(0, 9, 400, "old"), written(1, 10, 4, "older")])
     lakehouse.run("rebinned", [written(2, 1, 500, "new")])
-    assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [2, 2, 1]}}
+    assert stored(lakehouse, "rebinned") == {"b.t": {"b.b.t/0": [2, 2, 1]}}
     epochs("rebinned,b.b.t,0,2,,1")
     lakehouse.run("rebinned", [written(3, 1, 300, "late")])
     assert lakehouse.rows("rebinned.t") == [{"id": 1, "note": "new"}]
-    assert lakehouse.resets("rebinned") == {"b.t": {"b.b.t/0": [3, 3, 1]}}
+    assert stored(lakehouse, "rebinned") == {"b.t": {"b.b.t/0": [3, 3, 1]}}
 
 
 def test_a_row_that_a_change_of_key_does_not_remove_is_told(lakehouse: Lakehouse) -> None:
     """Only the old half of the change lies below anything: under the new key nothing was there."""
     lakehouse.run("rebinned_key", [written(0, 9, 400, "old"), written(1, 1, 500, "new", id=2, id_before=1)])
     assert [row["id"] for row in lakehouse.rows("rebinned_key.t", "id")] == [1, 2]
-    assert lakehouse.resets("rebinned_key") == {"b.t": {"b.b.t/0": [1, 1, 1]}}
+    assert stored(lakehouse, "rebinned_key") == {"b.t": {"b.b.t/0": [1, 1, 1]}}
 
 
 @pytest.mark.loader
@@ -263,13 +271,13 @@ def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
     lakehouse.run("bare_reset", bare("first/b.jsonl", updated(1005, id=1, note="late")).parent, keys={"orders": ["id"]})
     lakehouse.run("bare_reset", bare("c.jsonl", new))
     told = {"public.orders": {f"{tmp_path}/c.jsonl": [1, 1, 1]}}
-    assert lakehouse.resets("bare_reset") == told
+    assert stored(lakehouse, "bare_reset") == told
     rebuild(lakehouse, "bare_reset")
-    assert lakehouse.resets("bare_reset") == told
+    assert stored(lakehouse, "bare_reset") == told
     epochs("bare_reset,shop.public.orders,,,2,1")
     lakehouse.run("bare_reset", bare("d.jsonl", later(updated(310, id=1, note="newer"))))
     assert lakehouse.rows("bare_reset.orders", "id") == [{"id": 1, "note": "newer"}, {"id": 2, "note": "old"}]
-    assert lakehouse.resets("bare_reset") == {}
+    assert stored(lakehouse, "bare_reset") == {}
 
 
 def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
@@ -305,9 +313,9 @@ def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> N
         }
         log(lakehouse, "by_the_clock", [of_table(name, one) for name, rows in of_partition.items() for one in rows])
     told = {f"public.{name}": {f"shop.public.{name}/1": found} for name, (_, found) in cases.items() if found}
-    assert lakehouse.resets("by_the_clock") == told
+    assert stored(lakehouse, "by_the_clock") == told
     rebuild(lakehouse, "by_the_clock")
-    assert lakehouse.resets("by_the_clock") == told
+    assert stored(lakehouse, "by_the_clock") == told
 
 
 def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
@@ -338,12 +346,12 @@ def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
     log(lakehouse, "overlapping", HISTORY)
     assert not reads_all(*elsewhere(at(0, created(1005, id=3, note="new")), at(1, updated(1015, id=3, note="newer"))))
     assert not reads_all(*elsewhere(at(2, created(1012, id=4, note="new"))), at(3, updated(1018, id=2, note="newer")))
-    assert lakehouse.resets("overlapping") == {}
+    assert stored(lakehouse, "overlapping") == {}
     assert reads_all(*elsewhere(at(3, updated(1016, id=1, note="below"))))
-    assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [3, 3, 1]}}
+    assert stored(lakehouse, "overlapping") == {"public.orders": {"shop.public.orders/1": [3, 3, 1]}}
     log(lakehouse, "overlapping", [at(4, truncated(1030))])
     assert reads_all(*elsewhere(at(4, created(1025, id=5, note="below"))))
-    assert lakehouse.resets("overlapping") == {"public.orders": {"shop.public.orders/1": [4, 4, 1]}}
+    assert stored(lakehouse, "overlapping") == {"public.orders": {"shop.public.orders/1": [4, 4, 1]}}
 
 
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
@@ -400,9 +408,9 @@ def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehou
     for landing in (0, 1):
         log(lakehouse, "unplaced", [one for parts, _ in cases.values() for one in parts[landing]], "generic")
     told = {table: found for table, (_, found) in cases.items() if found}
-    assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
+    assert {table.split(".")[-1]: found for table, found in stored(lakehouse, "unplaced").items()} == told
     rebuild(lakehouse, "unplaced")
-    assert {table.split(".")[-1]: found for table, found in lakehouse.resets("unplaced").items()} == told
+    assert {table.split(".")[-1]: found for table, found in stored(lakehouse, "unplaced").items()} == told
 
 
 def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lakehouse: Lakehouse) -> None:
@@ -416,7 +424,7 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     ]
     full = [of_table("full", unkeyed(0, created(1000, id=1, note="old")))]
     lakehouse.run("unkeyed", [*emptied, unkeyed(3, created(1020, id=2, note="kept")), *full])
-    assert lakehouse.resets("unkeyed") == {}
+    assert stored(lakehouse, "unkeyed") == {}
     lakehouse.run(
         "unkeyed",
         [
@@ -426,7 +434,7 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
         ],
     )
     told = {"public.orders": {"shop.public.orders/0": [5, 5, 1]}, "public.full": {"shop.public.full/0": [1, 2, 2]}}
-    assert lakehouse.resets("unkeyed") == told
+    assert stored(lakehouse, "unkeyed") == told
     assert len(failing(lakehouse, "unkeyed")) == 2
     assert lakehouse.sql("select id, note from silver.unkeyed__orders") == [(2, "kept")]
     orders = "staging.stg_unkeyed__orders"
@@ -434,11 +442,11 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     assert lakehouse.dbt("run", "--select", "stg_unkeyed__orders").success
     assert lakehouse.resets("unkeyed") == told
     rebuild(lakehouse, "unkeyed")
-    assert lakehouse.resets("unkeyed") == told
+    assert stored(lakehouse, "unkeyed") == told
 
     lakehouse.sql(f"alter table {orders} set tblproperties ('cdc.resets' = '{{}}')")
     lakehouse.run("unkeyed", [unkeyed(6, created(1030, id=4, note="new"))])
-    assert lakehouse.resets("unkeyed") == {"public.full": told["public.full"]}
+    assert stored(lakehouse, "unkeyed") == {"public.full": told["public.full"]}
 
 
 def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: Lakehouse, epochs: Any) -> None:
@@ -455,16 +463,16 @@ def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: L
         return sorted(key for key, *_ in lakehouse.sql(query))
 
     lakehouse.run("ferry", records[lost:replica])
-    assert lakehouse.resets("ferry") == {}  # the engine was killed: there are redeliveries
+    assert stored(lakehouse, "ferry") == {}  # the engine was killed: there are redeliveries
     lakehouse.run("ferry", records[replica:new_slot])
-    ((first, last, _),) = lakehouse.resets("ferry")["public.sailings"].values()
+    ((first, last, _),) = stored(lakehouse, "ferry")["public.sailings"].values()
     assert replica <= first < last < new_slot
     epochs(f"ferry,ferry.public.sailings,0,{replica},,1")
     lakehouse.build_landed("ferry")
-    assert lakehouse.resets("ferry") == {}
+    assert stored(lakehouse, "ferry") == {}
     assert missed() == [6, 7]  # the replica never had them
     lakehouse.run("ferry", records[new_slot:])
-    assert lakehouse.resets("ferry") == {}
+    assert stored(lakehouse, "ferry") == {}
     assert missed() == [4, 6, 7]  # and this one was deleted while there was no slot
     lakehouse.sql("update silver.ferry__sailings set _cdc_is_deleted = true where sailing in (4, 6, 7)")
     wanted = json.loads((EVENTS / "ferry.expected.json").read_text())["public.sailings"]["rows"]

@@ -199,12 +199,12 @@ def test_the_lag_is_that_of_the_merge_whenever_a_table_begins_or_is_rebuilt(lake
     lakehouse.run("later", [created(10, id=1)])
     lakehouse.run("later", [created(20, id=2), of_table(created(21, id=1), "lines")])
     for _ in range(2):
-        lakehouse._engine.run(["later__lag"])
-        found = lakehouse.sql("select source_table, batch, merged_at > landed_at from monitoring.later__lag order by 1")
+        lag = lakehouse.view("later", "lag")
+        found = lakehouse.sql(f"select source_table, batch, merged_at > landed_at from {lag} order by 1")
         assert found == [("public.lines", 2, True), ("public.orders", 2, True)]
-        before = lakehouse.sql("select max(merged_at) from monitoring.later__lag")
+        before = lakehouse.sql(f"select max(merged_at) from {lag}")
         assert lakehouse.dbt("run", "--full-refresh", "--select", "source:bronze.later+").success
-    assert lakehouse.sql("select min(merged_at) from monitoring.later__lag") > before
+    assert lakehouse.sql(f"select min(merged_at) from {lag}") > before
 
 
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:
@@ -784,10 +784,9 @@ def test_transactions_have_their_expected_and_their_landed_events(lakehouse: Lak
         ],
     )
 
-    found = lakehouse.sql(
-        "select transaction_id, has_begun, has_ended, expected_events, landed_events from monitoring.paid__transactions"
-        " order by 1"
-    )
+    view = lakehouse.view("paid", "transactions")
+    columns = "transaction_id, has_begun, has_ended, expected_events, landed_events"
+    found = lakehouse.sql(f"select {columns} from {view} order by 1")
     assert found == [("0-1-5", True, True, 4, 4), ("571", True, True, 4, 3)]
     assert lakehouse.rejected("paid") == []
 
@@ -812,7 +811,8 @@ def test_renamed_tables_are_told_with_their_old_names(lakehouse: Lakehouse) -> N
         ]
         + [created(10, id=1)],
     )
-    found = lakehouse.sql("select table_name, renamed_from from monitoring.renamed_tables__ddl_history order by 1")
+    view = lakehouse.view("renamed_tables", "ddl_history")
+    found = lakehouse.sql(f"select table_name, renamed_from from {view} order by 1")
     assert found == [("c d", "a b"), ("n", "m"), ("q", "p"), ("s", "r"), ("t", None), ("v", None), ("y", "x")]
 
 
@@ -878,7 +878,8 @@ def test_every_record_is_counted_once_with_or_without_a_table(lakehouse: Lakehou
         ("public.later", "tombstone", 1),
         ("public.orders", "change", 3),
     ]
-    history = lakehouse.sql("select event_id, table_name, kind from monitoring.all__ddl_history order by order_key")
+    view = lakehouse.view("all", "ddl_history")
+    history = lakehouse.sql(f"select event_id, table_name, kind from {view} order by order_key")
     offsets = [int(event.removeprefix("all/0/")) for event, _, _ in history]
     assert [offset for offset in offsets if offset < 200] == [1, 2, 19, 100, 10, 9, 3]
     for earlier in (202, 204, 206, 208):

@@ -2,13 +2,11 @@
 
 import itertools
 import json
-import shutil
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lakehouse
+from conftest import Lakehouse, engine_for
 from event_factory import PLACEHOLDER, created, deleted, event, of_mysql, truncated, updated
 
 Record = dict[str, Any]
@@ -82,6 +80,7 @@ def tell(
 @pytest.fixture(scope="module")
 def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
     lakehouse = _one_lakehouse
+    lakehouse.tests = "test_stories.py"
 
     def run(records: list[Record]) -> None:
         lakehouse.run("stories", records)
@@ -92,8 +91,8 @@ def failures(_one_lakehouse: Lakehouse) -> Iterator[dict[str, Exception]]:
     def rebuild(models: list[str]) -> None:
         assert lakehouse.dbt("run", "--full-refresh", "--select", *models).success
 
-    yield tell(run, rows_of, rebuild)
-    lakehouse.forget_models()
+    with engine_for(lakehouse):
+        yield tell(run, rows_of, rebuild)
 
 
 def of_table(record: Record, table: str) -> Record:
@@ -254,156 +253,3 @@ def test_row_of_an_incremental_snapshot_loses_to_the_transaction_after_its_commi
 
     rows = yield [event("u", 20, {"id": 1, "note": "open"}, offset=1, sequence=(40, 20))]
     assert rows == [{"id": 1, "note": "open"}]
-
-
-def test_a_long_build_tells_how_far_it_is(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.dbt_commands.PROGRESS_SECONDS", 0)
-    lakehouse.run("progress", [created(10, id=1)])
-    told = [line for line in lakehouse.said if " models built" in line]
-    assert len(told) == 8 and told[0].startswith("  0 of 8 models built, 0 of 1 tables; now ")
-    assert all("progress__" in line.split("; now ")[1] for line in told)
-    assert [line for line in told if "live_progress__orders" in line and ", 1 of 1 tables" in line]
-
-
-@pytest.mark.parametrize("connector", ["postgresql", "mysql"])
-def test_rows_that_a_repeated_snapshot_did_not_find_are_named(lakehouse: Lakehouse, connector: str) -> None:
-    system = f"again_{connector}"
-
-    def snapshot(lsn: int, *ids: int) -> list[Record]:
-        return [event("r", lsn, {"id": key, "note": "read"}, offset=lsn + key, snapshot="true") for key in ids]
-
-    def missed(*records: Record) -> list[int]:
-        lakehouse.run(system, list(map(of_mysql, records)) if connector == "mysql" else list(records))
-        result = lakehouse.dbt("test", "--select", f"{system}__orders,test_name:no_row_missed_by_snapshot")
-        (test,) = [node for node in result.result if node.node.name.startswith("no_row_missed_by_snapshot")]
-        named = [key for key, *_ in lakehouse.sql(test.node.compiled_code)]
-        assert (str(test.status), test.failures) == ("fail" if named else "pass", len(named))
-        return sorted(named)
-
-    assert missed(*snapshot(10, 1, 2, 3, 4), updated(25, id=2, note="b"), deleted(26, id=4)) == []
-    assert missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3)) == [1, 3]  # and one that is older
-    assert lakehouse.sql(f"select id from {system}.orders order by id") == [
-        (1,),
-        (2,),
-        (3,),
-        (5,),
-    ]  # only events delete
-
-
-def test_dbt_knows_what_was_modified_and_views_become_tables_and_back(
-    lakehouse: Lakehouse, project: Path, tmp_path: Path
-) -> None:
-    lakehouse.run("habits", [created(10, id=1, note="a")])
-    assert lakehouse.dbt("parse").success
-    shutil.copy(project / "target" / "manifest.json", tmp_path)
-    modified = ["ls", "--resource-type", "model", "--select", "state:modified", "--state", str(tmp_path)]
-    assert lakehouse.dbt(*modified).result == []
-
-    model = project / "models" / "live" / "habits" / "live_habits__orders.sql"
-    view = model.read_text()
-    table = view.replace("schema =", "materialized = 'table', file_format = 'iceberg', schema =")
-    for text, is_view in ((table, False), (view, True)):
-        model.write_text(text)
-        assert lakehouse.dbt(*modified).result == (
-            [] if is_view else ["debezium_lakehouse.live.habits.live_habits__orders"]
-        )
-        assert lakehouse.dbt("run", "--select", "live_habits__orders").success
-        assert [name for _, name, _ in lakehouse.sql("show views in habits")] == ["orders"] * is_view
-        assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
-
-
-def test_descriptions_that_change_become_comments_with_the_next_changes(lakehouse: Lakehouse) -> None:
-    lakehouse.run("described", [created(10, id=1, note="a")])
-    properties = lakehouse.project / "models" / "silver" / "described" / "described__orders.yml"
-    properties.write_text(properties.read_text().replace("string in the events.", "What the customer wishes."))
-    lakehouse.run("described", [updated(20, id=1, note="b")])
-    silver, live = (
-        {name: comment for name, _, comment in lakehouse.sql(f"describe table {relation}")}
-        for relation in ("silver.described__orders", "described.orders")
-    )
-    assert (silver["id"], silver["note"]) == ("Key. int64 in the events.", "What the customer wishes.")
-    assert silver["_cdc_position"] and live["id"] == silver["id"]
-
-
-def test_an_incremental_model_of_a_person_may_have_a_strategy_of_dbt_spark(lakehouse: Lakehouse, project: Path) -> None:
-    lakehouse.run("tallied", [created(10, id=1, note="a")])
-    tally = project / "models" / "marts" / "tally.sql"
-    tally.parent.mkdir()
-    tally.write_text(
-        "{{ config(materialized = 'incremental', incremental_strategy = 'append') }}\n"
-        "select count(*) as orders from {{ ref('live_tallied__orders') }}\n"
-    )
-    lakehouse.build_landed("tallied")
-    lakehouse.run("tallied", [created(20, id=2, note="b")])
-    assert lakehouse.sql("select orders from marts.tally order by orders") == [(1,), (2,)]
-
-
-def test_plain_dbt_builds_what_has_landed_and_names_what_has_not(lakehouse: Lakehouse, project: Path) -> None:
-    lakehouse.land("bydbt", [created(10, id=1, note="a")])
-    lakehouse.scaffold("bydbt")
-    for path in [
-        *(project / "models").glob("*/bydbt/*"),
-        project / "models" / "bronze" / "bydbt.yml",
-    ]:  # another system's models
-        other = Path(str(path).replace("bydbt", "absent"))
-        other.parent.mkdir(exist_ok=True)
-        other.write_text(path.read_text().replace("bydbt", "absent"))
-
-    told = str(lakehouse.dbt("build").exception)
-    assert "nothing has landed for absent. " in told
-    choice = told.partition("dbt build ")[2].split()
-    assert choice[0] == "--select" and "source:bronze.bydbt+" in choice
-    assert lakehouse.dbt("build", "--select", "source:bronze.bydbt+").success
-    shown = lakehouse.dbt("show", "--inline", "select id, note from {{ ref('live_bydbt__orders') }}").result.results
-    assert [list(map(str, row)) for row in shown[0].agate_table.rows] == [["1", "a"]]
-    assert not (project / "spark-warehouse").exists()  # all state is below LAKEHOUSE_DIR
-
-
-def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_what_they_had(
-    lakehouse: Lakehouse,
-) -> None:
-    lakehouse.run(
-        "altered",
-        [created(10, id=1, note="a", size=1), created(11, id=2, note="b", size=2), created(12, id=3, note="c")],
-    )
-    renamed = [updated(20, id=1, remark="new", size=3), {**updated(21, id=2, note="b", size="large"), "offset": 21}]
-    done = lakehouse.run("altered", [*renamed, event("c", 30, {"id": 4, "note": "d"}, table="orders_of_2026")])
-
-    assert any("new columns remark" in note for note in done.notes)
-    assert live(lakehouse, "altered") == [
-        {"id": 1, "note": None, "size": 3, "remark": "new"},
-        {"id": 2, "note": "b", "size": 2, "remark": None},
-        {"id": 3, "note": "c", "size": None, "remark": None},
-    ]
-    assert lakehouse.rejected("altered") == [("shop.public.orders/0/21", "value_of_wrong_type")]
-    assert live(lakehouse, "altered", "orders_of_2026") == [{"id": 4, "note": "d"}]
-    comments = {name: comment for name, _, comment in lakehouse.sql("describe table silver.altered__orders")}
-    assert comments["_cdc_position"] and comments["remark"]
-    assert "public.orders" in lakehouse.sql("show create table silver.altered__orders")[0][0]
-
-    model = lakehouse.project / "models" / "silver" / "altered" / "altered__orders.sql"
-    model.write_text("{{ config(on_schema_change = 'fail') }}\n" + model.read_text().replace("        'remark',\n", ""))
-    result = lakehouse.dbt("run", "--select", "altered__orders")
-    assert not result.success
-    assert any("on_schema_change is fail" in str(node.message) for node in result.result)
-    assert len(live(lakehouse, "altered")) == 3
-
-
-def test_changes_that_have_landed_and_are_not_built_yet_fail_no_test(lakehouse: Lakehouse) -> None:
-    lakehouse.run("unbuilt", [event("r", 10, {"id": 1, "note": "a"}, snapshot="true")])
-    lakehouse.land("unbuilt", [updated(20, id=1, note="b"), event("r", 30, {"id": 2, "note": "c"}, snapshot="true")])
-    assert lakehouse.dbt("run", "--select", "stg_unbuilt__orders").success
-    assert lakehouse.dbt("test", "--select", "unbuilt__orders").success
-    lakehouse.build_landed("unbuilt")
-    done = lakehouse.dbt("test", "--select", "unbuilt__orders")
-    (failed,) = [node.node.name for node in done.result if str(node.status) == "fail"]
-    assert failed.startswith("no_row_missed_by_snapshot")
-
-
-def test_dbt_told_to_read_nothing_takes_nothing_for_merged(lakehouse: Lakehouse) -> None:
-    lakehouse.run("left_empty", [created(10, id=1, note="a")])
-    lakehouse.land("left_empty", [updated(20, id=1, note="b")])
-    done = lakehouse.dbt("run", "--empty", "--select", "source:bronze.left_empty+")
-    assert not done.success and "--empty reads no events" in str(done.exception)
-    lakehouse.build_landed("left_empty")
-    assert live(lakehouse, "left_empty") == [{"id": 1, "note": "b"}]
