@@ -15,6 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from scripts.catalog import property_of
+
 # Of a snapshot. A commit of no records leaves its number to the next one.
 WITH_RECORDS = "summary['added-records'] is not null"
 BRONZE_COLUMNS = """
@@ -133,13 +135,13 @@ def new_id() -> str:
 
 
 def state(spark: SparkSession, table: str) -> State:
-    landed = f"(select max(cast(summary['cdc-batch'] as bigint)) from {table}.snapshots where {WITH_RECORDS}) as landed"
-    rows = spark.sql(f"select snapshot_id, {landed} from {table}.refs where name = 'main'").collect()
-    if not rows:
+    head = property_of(spark, table, "current-snapshot-id")
+    if head == "none":
         return State(None, 0, 0)
-    snapshot = rows[0].snapshot_id
-    batch = as_of(spark, table, snapshot).agg(F.max("batch").alias("batch")).collect()[0].batch
-    return State(snapshot, batch or 0, rows[0].landed or 0)
+    landed = f"select cast(summary['cdc-batch'] as bigint) as landed from {table}.snapshots where {WITH_RECORDS}"
+    given = spark.sql(f"{landed} order by landed desc nulls last limit 1").collect()
+    batch = as_of(spark, table, int(head)).agg(F.max("batch").alias("batch")).collect()[0].batch
+    return State(int(head), batch or 0, (given[0].landed or 0) if given else 0)
 
 
 def snapshot_of(spark: SparkSession, table: str, batch: int) -> int | None:

@@ -18,12 +18,9 @@ from scripts.built import (
     counted_up_to,
     digest,
     digest_of_macros,
-    kind_of_views,
     model_files,
-    property_of,
-    relations_in,
-    tables_in,
 )
+from scripts.catalog import kind_of_views, property_of, relations_in, tables_in
 from scripts.declared import declared_tables
 from scripts.history import write_history
 from scripts.names import SYSTEM_MODELS
@@ -236,7 +233,8 @@ def _remember(
     for system, scaffolded in done.items():
         built.state["batches"][system] = scaffolded.up_to
         built.state["views"][system] = kind_of_views()
-        built.state["counted"][system] = counted_up_to(spark, system)
+        counted = built.state["counted"].get(system, "")
+        built.state["counted"][system] = counted_up_to(spark, system, counted)
         built.state["refused"][system] = sorted(scaffolded.refused)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,18 +9,30 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.errors import UsageError
+from scripts.catalog import kind_of_views, property_of
 from scripts.own_models import is_scaffolded
 from scripts.spark import PROJECT, lakehouse_dir
 
 MODELS = PROJECT / "models"
+
+
+def newest_batch(counted: str) -> int:
+    """The batch of an answer of `counted_up_to`."""
+    return int(counted.split(" ")[-1])
+
+
+def _counted(entry: object) -> str:
+    newest_batch(str(entry))
+    return str(entry)
+
+
 # Parts of the state → the form of their entries.
 STATE: dict[str, Callable[[Any], Any]] = {
     "models": str,  # the digest of every model
     "batches": int,  # of every system, as all that follow: the newest batch
     "bronze": str,  # of which bronze table that is
     "refused": lambda topics: list(map(str, topics)),  # topics of tables that got no models
-    "counted": int,  # the newest batch that its counts had
+    "counted": _counted,  # the snapshot of its counts, and the newest batch that they had
     "views": str,  # what its views are: view or table
     "own": lambda one: {  # what is known of each model that a person wrote (`OwnModels`)
         "text": str(one["text"]),
@@ -55,7 +66,8 @@ class Built:
         known = int(self.state["batches"].get(system, 0))
         if not known or self.state["bronze"].get(system) != bronze_id(spark, system):
             return 0
-        if counted_up_to(spark, system) < self.state["counted"].get(system, 0):
+        counted = self.state["counted"].get(system, "0")
+        if newest_batch(counted_up_to(spark, system, counted)) < newest_batch(counted):
             return 0
         there = {path.stem for path in model_files(system)}
         return known if all(name in there for name in self.state["models"] if name.startswith(f"stg_{system}__")) else 0
@@ -70,41 +82,19 @@ class Built:
         part.replace(self.path)
 
 
-def kind_of_views() -> str:
-    """What a model that is a view becomes: `view` or `table`.
+def counted_up_to(spark: SparkSession, system: str, known: str) -> str:
+    """The snapshot of `event_counts`, and the newest batch that it has; 0 where there is none.
 
-    Raises:
-        UsageError: LAKEHOUSE_VIEWS is something else.
+    Args:
+        known: an earlier answer, which is that of now where the snapshot is the same.
     """
-    kind = os.environ.get("LAKEHOUSE_VIEWS") or "view"
-    if kind not in ("view", "table"):
-        raise UsageError(f"LAKEHOUSE_VIEWS={kind}: expected view or table.")
-    return kind
-
-
-def relations_in(spark: SparkSession, schema: str) -> set[str]:
-    """The tables and views of a schema, which may not be there. A catalog may have no views if they are tables."""
-    return tables_in(spark, schema, "tables", *["views"] * (kind_of_views() == "view"))
-
-
-def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
-    """The tables of a schema, which may not be there; its views if `kinds` are `views`."""
-    if not spark.catalog.databaseExists(f"`{schema}`"):
-        return set()
-    rows = [row for kind in kinds or ("tables",) for row in spark.sql(f"show {kind} in `{schema}`").collect()]
-    return {row[1] for row in rows if not row.isTemporary}
-
-
-def counted_up_to(spark: SparkSession, system: str) -> int:
-    """The newest batch that `event_counts` has; 0 where there is none."""
     counts = f"monitoring.`{system}__event_counts`"
     if not spark.catalog.tableExists(counts):
-        return 0
-    return int(spark.sql(f"select max(batch) as batch from {counts}").collect()[0].batch or 0)
-
-
-def property_of(spark: SparkSession, table: str, name: str) -> str:
-    return str(spark.sql(f"show tblproperties {table} ('{name}')").collect()[0].value)
+        return "none 0"
+    snapshot = property_of(spark, counts, "current-snapshot-id")
+    if known.startswith(f"{snapshot} "):
+        return known
+    return f"{snapshot} {spark.sql(f'select max(batch) as batch from {counts}').collect()[0].batch or 0}"
 
 
 def bronze_id(spark: SparkSession, system: str) -> str:

@@ -65,9 +65,10 @@ def read(spark: SparkSession, system: str, state: State, wanted: Set[str], notes
     rows = _rows(spark, ledger, batch, conditions) if back else [row for row in rows if row.file]
     missing: set[int] = set()
     expected = set(range(1, batch + 1)).difference(*(range(after + 1, last + 1) for after, last in back))
-    if (rows[0].commits if rows else 0) != len(expected):  # a loader died between its commits, or is between them now
-        noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
-        missing = expected - {row.batch for row in noted}
+    noted = sum(row.commits for row in rows), sum(row.sum_of_batches for row in rows)
+    if noted != (len(expected), sum(expected)):  # a loader died between its commits, or is between them now
+        batches_noted = spark.sql(f"select distinct batch from {ledger} where offsets is not null").collect()
+        missing = expected - {row.batch for row in batches_noted}
         # After that: what is noted in between is looked for once too often, never too little.
         rows = _rows(spark, ledger, batch, conditions)
     found = Ledger({}, {}, {}, given, batch if any(after < given <= last for after, last in back) else given)
@@ -88,8 +89,8 @@ def read(spark: SparkSession, system: str, state: State, wanted: Set[str], notes
 def _rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true") -> list[Row]:
     """Of each file and content the newest row: of those of one batch the one of later times, then the longer one.
 
-    Beside it how many batches up to `batch` are noted (`commits`, the same in each row), and the greatest of each that
-    is. In time a ledger has a row for each partition and batch.
+    Beside it how many batches up to `batch` are noted there (`commits`), their sum, and the greatest that is. In time a
+    ledger has a row for each partition and batch.
     """
     times = "if(instr(file_digest, ' ') > 0, substr(file_digest, instr(file_digest, ' ') + 1), '') as times"
     rows: list[Row] = spark.sql(f"""
@@ -97,10 +98,8 @@ def _rows(spark: SparkSession, ledger: str, batch: int, condition: str = "true")
             file,
             substring_index(file_digest, ' ', 1) as content,
             max(struct(batch, {times}, bytes, lines, digest, file_digest)) as newest,
-            (
-                select count(distinct batch) from {ledger}
-                where offsets is not null and batch <= {batch} and {condition}
-            ) as commits,
+            count_if(offsets is not null and batch <= {batch}) as commits,
+            coalesce(sum(batch) filter (where offsets is not null and batch <= {batch}), 0) as sum_of_batches,
             max(if(offsets is not null, batch, 0)) as last_commit
         from {ledger}
         where {condition}

@@ -12,6 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from scripts.catalog import relations_in
+
 SAMPLE_ROWS = 5000
 DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
@@ -69,6 +71,7 @@ class Bronze:
         self.system = system
         self._spark = spark
         self._name = f"bronze.`{system}`"
+        self._silver: set[str] | None = None  # what there is
 
     def newest_batch(self) -> int:
         """The number of the newest batch; 0 where there is none."""
@@ -140,6 +143,10 @@ class Bronze:
 
     def stored_keys(self, silver: str) -> str | None:
         """The digest of the key by which a silver table was built; None: there is none. A view has no key."""
+        if self._silver is None:
+            self._silver = {name.lower() for name in relations_in(self._spark, "silver")}
+        if silver.lower() not in self._silver:  # for one that is not there Spark takes ten times as long to say so
+            return None
         with suppress(AnalysisException):
             rows = self._spark.sql(f"show tblproperties silver.`{silver}`").collect()
             return next((str(row.value) for row in rows if row.key == "cdc.keys"), digest_of_keys([]))

@@ -14,7 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.built import MODELS, Built, bronze_id, tables_in
+from scripts.built import MODELS, Built, bronze_id
+from scripts.catalog import tables_in
 from scripts.declared import declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.literals import sql_text

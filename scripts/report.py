@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
-from scripts.built import relations_in
+from scripts.catalog import relations_in
 from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import all_tables, of_system

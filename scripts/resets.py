@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import dbt_commands, runs
-from scripts.built import MODELS, property_of, tables_in
+from scripts.built import MODELS
+from scripts.catalog import property_of, tables_in
 from scripts.declared import declared_tables
 from scripts.messages import say
 

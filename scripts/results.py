@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts import runs
-from scripts.built import MODELS, Built, tables_in
+from scripts.built import MODELS, Built
+from scripts.catalog import tables_in
 from scripts.declared import Declared, declared_tables
 from scripts.messages import say, shown
 

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from scripts import build, dbt_commands, runs
 from scripts.arguments import Request, requests, seconds_between
 from scripts.bronze import Landed
-from scripts.built import Built, kind_of_views
+from scripts.built import Built
+from scripts.catalog import kind_of_views
 from scripts.errors import LakehouseError, ResourceError, UsageError
 from scripts.files import event_files
 from scripts.kafka import Topics, add_connector

@@ -11,17 +11,24 @@
     The answer is that of the table's snapshot in `properties`, whatever is committed meanwhile, or of the last one
     before it that has the property, because commits of other tools have none; snapshots that a rollback removed are
     none of these. If no snapshot is left that says so (expiry), `otherwise` counts, two aggregates of the table: they
-    may be lower, and reading an event again changes nothing. `further` is an aggregate of the snapshots, asked beside.
+    may be lower, and reading an event again changes nothing.
+
+    These are questions to metadata of a few rows, asked without an aggregate: the one stage more that it needs would
+    take as long as all the rest. For `number`, a text of SQL, the snapshot with the greatest one is asked for beside:
+    `greatest` is what that is told as.
 -#}
-{% macro merged_up_to(relation, otherwise, properties, further='null') -%}
+{% macro merged_up_to(relation, otherwise, properties, number='') -%}
     {%- set head = properties['current-snapshot-id'] -%}
     {%- set told = "summary['" ~ batch_property(relation) ~ "']" -%}
     {%- set is_head = '(snapshot_id = ' ~ head ~ ')' -%}
-    {%- set of_head = run_query('select max(' ~ told ~ ') filter (where ' ~ is_head ~ ') as stored, ' ~ further
-        ~ ' as further, count_if' ~ is_head ~ ' as there from ' ~ relation ~ '.snapshots').rows[0]
-        if head != 'none' else {'there': 0} -%}
-    {%- set stored = of_head.stored if of_head.there else none -%}
-    {%- if stored is none and of_head.there -%}
+    {%- set chosen = ' order by ' ~ is_head ~ ' desc, ' ~ number ~ ' desc nulls last limit 2' if number
+        else ' where ' ~ is_head -%}
+    {%- set snapshots = run_query('select ' ~ is_head ~ ', ' ~ told ~ ' from ' ~ relation ~ '.snapshots' ~ chosen).rows
+        if head != 'none' else [] -%}
+    {%- set is_there = snapshots | length > 0 and snapshots[0][0] -%}
+    {%- set stored = snapshots[0][1] if is_there else none -%}
+    {%- set greatest_told = snapshots[1][1] if snapshots | length > 1 else none -%}
+    {%- if stored is none and is_there -%}
         {%- set stored = _told_before(head, run_query(
             'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation
                 ~ '.snapshots'
@@ -29,15 +36,15 @@
     {%- endif -%}
     {%- if stored is none -%}
         {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0]
-            if of_head.there else [none, none] -%}
+            if is_there else [none, none] -%}
         {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0,
-            'is_moved': true, 'is_whole': false, 'further': of_head.further}) }}
+            'is_moved': true, 'is_whole': false, 'greatest': greatest_told}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', '', ''] -%}
     {{ return({
         'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '',
         'batch': parts[3] | int,
-        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'further': of_head.further,
+        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'greatest': greatest_told,
     }) }}
 {%- endmacro %}
 
@@ -47,11 +54,12 @@
     ones.
 -#}
 {% macro appended_to_log(log, properties) -%}
-    {%- set numbers = "max(try_cast(split_part(summary['" ~ batch_property(log) ~ "'], ' ', 2) as bigint))" -%}
-    {%- set merged = merged_up_to(log, 'max(_cdc_batch), max(_cdc_append)', properties, numbers) -%}
+    {%- set number = "try_cast(split_part(summary['" ~ batch_property(log) ~ "'], ' ', 2) as bigint)" -%}
+    {%- set merged = merged_up_to(log, 'max(_cdc_batch), max(_cdc_append)', properties, number) -%}
     {%- set append = (merged.second or 0) | int -%}
+    {%- set of_others = (merged.greatest or '').split(' ') + ['0'] -%}
     {{ return({'up_to': merged.up_to, 'append': append,
-        'greatest': [append, (merged.further or 0) | int] | max(case_sensitive=true)}) }}
+        'greatest': [append, of_others[1] | int] | max(case_sensitive=true)}) }}
 {%- endmacro %}
 
 {#- What silver has merged. Without a mark it reads the change log again from its beginning. -#}

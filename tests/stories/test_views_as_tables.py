@@ -90,7 +90,7 @@ def test_views_become_tables_which_follow_what_lands_and_views_again(
 
 
 def test_another_value_is_named(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from scripts.built import kind_of_views
+    from scripts.catalog import kind_of_views
     from scripts.errors import UsageError
 
     lakehouse.run("viewing", [created(10, id=1, note="a")])

@@ -1,0 +1,37 @@
+"""What there is in a catalog."""
+
+import os
+
+from pyspark.sql import SparkSession
+
+from scripts.errors import UsageError
+
+
+def kind_of_views() -> str:
+    """What a model that is a view becomes: `view` or `table`.
+
+    Raises:
+        UsageError: LAKEHOUSE_VIEWS is something else.
+    """
+    kind = os.environ.get("LAKEHOUSE_VIEWS") or "view"
+    if kind not in ("view", "table"):
+        raise UsageError(f"LAKEHOUSE_VIEWS={kind}: expected view or table.")
+    return kind
+
+
+def relations_in(spark: SparkSession, schema: str) -> set[str]:
+    """The tables and views of a schema, which may not be there. A catalog may have no views if they are tables."""
+    return tables_in(spark, schema, "tables", *["views"] * (kind_of_views() == "view"))
+
+
+def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
+    """The tables of a schema, which may not be there; its views if `kinds` are `views`."""
+    if not spark.catalog.databaseExists(f"`{schema}`"):
+        return set()
+    rows = [row for kind in kinds or ("tables",) for row in spark.sql(f"show {kind} in `{schema}`").collect()]
+    return {row[1] for row in rows if not row.isTemporary}
+
+
+def property_of(spark: SparkSession, table: str, name: str) -> str:
+    """A property of a table; Iceberg has some of its own, such as `current-snapshot-id`."""
+    return str(spark.sql(f"show tblproperties {table} ('{name}')").collect()[0].value)
