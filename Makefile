@@ -92,8 +92,8 @@ check: $(VENV)/ready  ## for the CI of your fork: your models, on the events tha
 lint: $(VENV)/ready
 	@$(BIN)/ruff check scripts tests benchmarks
 	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/dbt parse --quiet --no-partial-parse --warn-error-options '{"error": "all", "silence": ["UnusedResourceConfigPath"]}'
+	@$(BIN)/mypy --no-error-summary & types=$$!; $(BIN)/dbt parse --quiet --no-partial-parse --warn-error-options '{"error": "all", "silence": ["UnusedResourceConfigPath"]}'; \
+		parsed=$$?; wait $$types && exit $$parsed
 	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 --rules $(LINT_RULES) $(LINTED)
 	@$(BIN)/sqlfluff lint --disable-progress-bar models/marts
 
