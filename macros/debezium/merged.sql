@@ -13,9 +13,8 @@
     none of these. If no snapshot is left that says so (expiry), `otherwise` counts, two aggregates of the table: they
     may be lower, and reading an event again changes nothing.
 
-    These are questions to metadata of a few rows, asked without an aggregate: the one stage more that it needs would
-    take as long as all the rest. For `number`, a text of SQL, the snapshot with the greatest one is asked for beside:
-    `greatest` is what that is told as.
+    The rows themselves are asked for, because an aggregate costs Spark a stage more. With `number`, a text of SQL, the
+    snapshot that has the greatest one is asked for, too: its property is `greatest`.
 -#}
 {% macro merged_up_to(relation, otherwise, properties, number='') -%}
     {%- set head = properties['current-snapshot-id'] -%}
@@ -27,7 +26,8 @@
         if head != 'none' else [] -%}
     {%- set is_there = snapshots | length > 0 and snapshots[0][0] -%}
     {%- set stored = snapshots[0][1] if is_there else none -%}
-    {%- set greatest_told = snapshots[1][1] if snapshots | length > 1 else none -%}
+    {%- set next = 1 if is_there else 0 -%} {#- the head may have expired meanwhile -#}
+    {%- set greatest_told = snapshots[next][1] if snapshots | length > next else none -%}
     {%- if stored is none and is_there -%}
         {%- set stored = _told_before(head, run_query(
             'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation

@@ -51,6 +51,8 @@ def test_what_a_table_has_read_is_known_whatever_the_letters_of_its_name(lakehou
     module = Macros(overridden=()).module(run_query=lakehouse._engine._query)
     properties = dict(lakehouse.sql("show tblproperties staging.Copy"))
     assert module.appended_to_log(Relation("staging", "Copy"), properties)["up_to"] == 2
+    expired = {**properties, "current-snapshot-id": "1"}  # since they were asked for
+    assert module.appended_to_log(Relation("staging", "Copy"), expired) == {"up_to": 0, "append": 0, "greatest": 2}
 
 
 @pytest.mark.loader
