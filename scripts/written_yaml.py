@@ -109,7 +109,11 @@ class _Edit:
         kinds = {type(one) for one in (value, now, *([] if before is ABSENT else [before]))}
         if kinds == {dict} and isinstance(node, MappingNode):
             self.done[id(node)] = self._merged_mapping(node, value, {} if before is ABSENT else before, now, is_meta)
-        elif kinds == {list} and isinstance(node, SequenceNode) and _is_extended(value, before, now, is_meta):
+        elif (
+            kinds == {list}
+            and isinstance(node, SequenceNode)
+            and (_is_extended(value, before, now, is_meta) or self._has_comment_in_entries(node))
+        ):
             self.done[id(node)] = self._merged_list(node, value, [] if before is ABSENT else before, now, is_meta)
         elif value == before or is_meta:
             self._replace(place, now)
@@ -217,6 +221,10 @@ class _Edit:
         """Whether lines hold nothing but some nodes: no comment, no anchor, and nothing of a person in front."""
         start, end = first.start_mark.index, self._end_of_line(self._end(last))
         return not re.search("[#&*]", self.text[start:end]) and not self.text[self._line(start) : start].strip(" -")
+
+    def _has_comment_in_entries(self, node: Any) -> bool:
+        """Whether somebody wrote into the entries of a list of mappings, which it would lose if it became another."""
+        return all(isinstance(one, MappingNode) for one in node.value) and not self._is_generated(node, node)
 
     def _replace(self, node: Any, now: Any) -> None:
         start, end = node.start_mark.index, self._end(node)

@@ -486,6 +486,19 @@ def test_what_a_former_version_generated_becomes_short_and_what_was_edited_stays
     assert run(tmp_path, text, table) == text, "another run changes nothing"
 
 
+def test_a_comment_in_an_entry_of_what_a_former_version_generated_stays(project: Path, tmp_path: Path) -> None:
+    """Also where somebody turned the list around, which then becomes another as a whole where it is untouched."""
+    from scripts.written_yaml import dump
+
+    table, entry = declared(BEFORE, ["id"]), "  - name: _cdc_moves\n"
+    content = load(former(text_of(table)))
+    content["models"][1]["columns"].reverse()
+    staging, silver = dump(content).split("- name: s__t\n")
+    text = run(tmp_path, f"{staging}- name: s__t\n" + edited(silver, (entry, entry + "# ours: {\n")), table)
+    assert "# ours: {\n" in text
+    assert run(tmp_path, text, table) == text, "another run changes nothing"
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(write=edits(), added=st.lists(st.sampled_from(sorted(ADDED)), max_size=2, unique=True))
 def test_any_edit_of_what_a_former_version_generated_survives(
