@@ -27,7 +27,7 @@
     {%- set is_there = snapshots | length > 0 and snapshots[0][0] -%}
     {%- set stored = snapshots[0][1] if is_there else none -%}
     {%- set next = 1 if is_there else 0 -%} {#- the head may have expired meanwhile -#}
-    {%- set greatest_told = snapshots[next][1] if snapshots | length > next else none -%}
+    {%- set of_greatest = snapshots[next][1] if snapshots | length > next else none -%}
     {%- if stored is none and is_there -%}
         {%- set stored = _told_before(head, run_query(
             'select cast(snapshot_id as string), cast(parent_id as string), ' ~ told ~ ' from ' ~ relation
@@ -38,13 +38,13 @@
         {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0]
             if is_there else [none, none] -%}
         {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0,
-            'is_moved': true, 'is_whole': false, 'greatest': greatest_told}) }}
+            'is_moved': true, 'is_whole': false, 'greatest': of_greatest}) }}
     {%- endif -%}
     {%- set parts = stored.split(' ') + ['', '', ''] -%}
     {{ return({
         'up_to': parts[0] | int, 'second': parts[1], 'counted': parts[2] if ':' in parts[2] else '',
         'batch': parts[3] | int,
-        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'greatest': greatest_told,
+        'is_moved': 'moved' in parts, 'is_whole': 'whole' in parts, 'greatest': of_greatest,
     }) }}
 {%- endmacro %}
 

@@ -218,7 +218,7 @@ def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right
     epochs("made_anew,shop.public.orders,0,0,2,1")
     lakehouse.build_landed("made_anew")
     assert lakehouse.rows("made_anew.orders", "id") == [{"id": 1, "note": "new"}, {"id": 2, "note": "old"}]
-    assert stored(lakehouse, "made_anew") == {}
+    assert lakehouse.resets("made_anew") == {}
 
 
 def written(offset: int, file: int, pos: int, note: str, id: int = 1, id_before: int | None = None) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
     epochs("bare_reset,shop.public.orders,,,2,1")
     lakehouse.run("bare_reset", bare("d.jsonl", later(updated(310, id=1, note="newer"))))
     assert lakehouse.rows("bare_reset.orders", "id") == [{"id": 1, "note": "newer"}, {"id": 2, "note": "old"}]
-    assert stored(lakehouse, "bare_reset") == {}
+    assert lakehouse.resets("bare_reset") == {}
 
 
 def test_several_partitions_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
@@ -346,7 +346,7 @@ def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
     log(lakehouse, "overlapping", HISTORY)
     assert not reads_all(*elsewhere(at(0, created(1005, id=3, note="new")), at(1, updated(1015, id=3, note="newer"))))
     assert not reads_all(*elsewhere(at(2, created(1012, id=4, note="new"))), at(3, updated(1018, id=2, note="newer")))
-    assert stored(lakehouse, "overlapping") == {}
+    assert lakehouse.resets("overlapping") == {}
     assert reads_all(*elsewhere(at(3, updated(1016, id=1, note="below"))))
     assert stored(lakehouse, "overlapping") == {"public.orders": {"shop.public.orders/1": [3, 3, 1]}}
     log(lakehouse, "overlapping", [at(4, truncated(1030))])
@@ -424,7 +424,7 @@ def test_truncates_and_changes_below_them_are_told_of_a_table_without_a_key(lake
     ]
     full = [of_table("full", unkeyed(0, created(1000, id=1, note="old")))]
     lakehouse.run("unkeyed", [*emptied, unkeyed(3, created(1020, id=2, note="kept")), *full])
-    assert stored(lakehouse, "unkeyed") == {}
+    assert lakehouse.resets("unkeyed") == {}
     lakehouse.run(
         "unkeyed",
         [
@@ -463,16 +463,16 @@ def test_a_lost_server_is_told_and_a_slot_that_was_made_anew_is_not(lakehouse: L
         return sorted(key for key, *_ in lakehouse.sql(query))
 
     lakehouse.run("ferry", records[lost:replica])
-    assert stored(lakehouse, "ferry") == {}  # the engine was killed: there are redeliveries
+    assert lakehouse.resets("ferry") == {}  # the engine was killed: there are redeliveries
     lakehouse.run("ferry", records[replica:new_slot])
     ((first, last, _),) = stored(lakehouse, "ferry")["public.sailings"].values()
     assert replica <= first < last < new_slot
     epochs(f"ferry,ferry.public.sailings,0,{replica},,1")
     lakehouse.build_landed("ferry")
-    assert stored(lakehouse, "ferry") == {}
+    assert lakehouse.resets("ferry") == {}
     assert missed() == [6, 7]  # the replica never had them
     lakehouse.run("ferry", records[new_slot:])
-    assert stored(lakehouse, "ferry") == {}
+    assert lakehouse.resets("ferry") == {}
     assert missed() == [4, 6, 7]  # and this one was deleted while there was no slot
     lakehouse.sql("update silver.ferry__sailings set _cdc_is_deleted = true where sailing in (4, 6, 7)")
     wanted = json.loads((EVENTS / "ferry.expected.json").read_text())["public.sailings"]["rows"]

@@ -69,8 +69,6 @@ def test_descriptions_and_a_model_of_a_person_with_a_strategy_of_dbt_spark_follo
     lakehouse: Lakehouse, project: Path
 ) -> None:
     lakehouse.run("tallied", [created(10, id=1, note="a")])
-    properties = project / "models" / "silver" / "tallied" / "tallied__orders.yml"
-    properties.write_text(properties.read_text().replace("string in the events.", "What the customer wishes."))
     tally = project / "models" / "marts" / "tally.sql"
     tally.parent.mkdir()
     tally.write_text(
@@ -78,6 +76,8 @@ def test_descriptions_and_a_model_of_a_person_with_a_strategy_of_dbt_spark_follo
         "select count(*) as orders from {{ ref('live_tallied__orders') }}\n"
     )
     lakehouse.build_landed("tallied")
+    properties = project / "models" / "silver" / "tallied" / "tallied__orders.yml"
+    properties.write_text(properties.read_text().replace("string in the events.", "What the customer wishes."))
     lakehouse.run("tallied", [created(20, id=2, note="b")])
     assert lakehouse.sql("select orders from marts.tally order by orders") == [(1,), (2,)]
     silver, live = (
@@ -140,7 +140,7 @@ def test_columns_and_tables_that_are_renamed_dropped_or_of_another_type_keep_wha
 
 
 def test_changes_that_have_landed_and_are_not_built_yet_fail_no_test(lakehouse: Lakehouse) -> None:
-    """Nor are they taken for merged by a dbt that is told to read nothing."""
+    """`dbt run --empty`, which reads no events, does not mark them as merged."""
     lakehouse.run("unbuilt", [event("r", 10, {"id": 1, "note": "a"}, snapshot="true")])
     lakehouse.land("unbuilt", [updated(20, id=1, note="b"), event("r", 30, {"id": 2, "note": "c"}, snapshot="true")])
     empty = lakehouse.dbt("run", "--empty", "--select", "source:bronze.unbuilt+")
