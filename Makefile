@@ -43,7 +43,7 @@ help:  ## this list
 	@echo "make audit                                  look the Python packages up in the database of known vulnerabilities"
 	@echo "make clean                                  remove .lakehouse with all its tables, and all build products"
 
-$(VENV)/ready: requirements.lock scripts/jars.lock
+$(VENV)/ready: requirements.lock scripts/jars.lock scripts/setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 		{ echo "Error: Python 3.10 or newer is needed; set PYTHON=<path> or install it (Debian: apt install python3-venv)."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \

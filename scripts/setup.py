@@ -2,7 +2,8 @@
 
 Jars are named by coordinates, resolved by Spark's own package resolution, and checked against the digests in
 `scripts/jars.lock`; those of Kafka, which only a run with KAFKA needs, against `scripts/kafka.lock`; those of object
-stores and of PostgreSQL, which only the outputs `s3` and `rest` need, against `scripts/store.lock`.
+stores and of PostgreSQL, which only the outputs `s3` and `rest` need, against `scripts/store.lock`. Spark's main jars
+are copied without compression.
 """
 
 import hashlib
@@ -13,13 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
+
+import pyspark
 
 from scripts.arguments import OPTIONS, SOURCES
 from scripts.errors import LakehouseError
 from scripts.spark import PROJECT, require_java, settings
 
 LOCKS = Path(__file__).resolve().parent
+SPARK_PARTS = ("core", "catalyst", "sql")
 CHANGE = {"before": None, "after": {"id": 1}, "source": {"connector": "postgresql", "table": "t", "lsn": 1}, "op": "c"}
 RECORD = {"topic": "setup.public.t", "partition": 0, "offset": 0, "key": {"id": 1}, "value": CHANGE}
 
@@ -107,6 +112,40 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
         )
 
 
+def copies_of_sparks_jars(folder: Path) -> dict[Path, Path]:
+    """Spark's main jars → their copies in `folder`, which stand first on the class path (profiles.yml)."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    return {jar: folder / "spark" / jar.name for part in SPARK_PARTS for jar in jars.glob(f"spark-{part}_*.jar")}
+
+
+def unpack_sparks_jars(folder: Path) -> None:
+    """Copy Spark's main jars into `folder` without compression, unless they are there."""
+    copies = copies_of_sparks_jars(folder)
+    there = folder / "spark"
+    if there.is_dir() and set(there.iterdir()) == set(copies.values()):
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        written = Path(place, "spark")
+        written.mkdir()
+        for jar, copy in copies.items():
+            with zipfile.ZipFile(jar) as packed, zipfile.ZipFile(written / copy.name, "w") as unpacked:
+                for entry in packed.namelist():
+                    unpacked.writestr(entry, packed.read(entry))
+        (folder / "classes.jsa").unlink(missing_ok=True)
+        shutil.rmtree(there, ignore_errors=True)
+        written.rename(there)  # whole, also if the setup is interrupted
+
+
+def refuse_other_sparks_jars() -> None:
+    """Raise a `LakehouseError` if the copies are of another version of Spark: its classes would be mixed with these."""
+    folder = _folder()
+    if others := set((folder / "spark").glob("*.jar")) - set(copies_of_sparks_jars(folder).values()):
+        raise LakehouseError(
+            f"{', '.join(map(str, sorted(others)))}: not of the PySpark that is installed, {pyspark.__version__}. Call"
+            " make setup."
+        )
+
+
 def kafka_jars(resolved: bool = True) -> list[Path]:
     """The jars of Spark's Kafka connector.
 
@@ -175,6 +214,7 @@ def main() -> int:
     try:
         require_java()
         resolve(_folder())
+        unpack_sparks_jars(_folder())
         archive_classes(_folder())
         resolve_for_output()
         if sys.argv[1:] == ["all"]:  # of an image, whose runs cannot write there

@@ -264,9 +264,10 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
             f"the output {local_target()} of profiles/profiles.yml has no spark.master: name a Spark Connect server,"
             " for instance SPARK_REMOTE=sc://127.0.0.1:15002 (docs/clusters.md)."
         )
-    from scripts.setup import resolve_for_output  # which imports this module
+    from scripts.setup import refuse_other_sparks_jars, resolve_for_output  # which imports this module
 
     require_java()
+    refuse_other_sparks_jars()
     resolve_for_output()
     of_jars = {"spark.jars": ",".join(map(str, jars))} if jars else {}
     builder = SparkSession.builder.config(map={**given, **(further or {}), **of_jars})

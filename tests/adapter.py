@@ -498,10 +498,10 @@ class Engine:
         return self._spark._jsparkSession.sessionState().catalogManager().catalog("lakehouse")
 
     def _identifier(self, relation: Relation) -> Any:
-        jvm = self._spark._jvm
-        schema = self._spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+        jvm = self._spark._jvm  # by their whole names: of `jvm.java.lang`, each part would be looked for as a class
+        schema = self._spark.sparkContext._gateway.new_array(getattr(jvm, "java.lang.String"), 1)
         schema[0] = relation.schema
-        return jvm.org.apache.spark.sql.connector.catalog.Identifier.of(schema, relation.identifier)
+        return getattr(jvm, "org.apache.spark.sql.connector.catalog.Identifier").of(schema, relation.identifier)
 
     def _create_view(self, view: Relation, existing: Relation | None, sql: str) -> str:
         if existing and not existing.is_view:

@@ -42,6 +42,9 @@ def session_in_one_jvm(folder: Path, jars: Sequence[Path]) -> Any:
         for form in ("short", "long"):  # else Spark looks through the stack for each of its jobs
             context.setLocalProperty(f"callSite.{form}", "test")
         first = SparkSession._get_j_spark_session_class(jvm).builder().getOrCreate()
+        if is_first:
+            for of_web_page in (running.sc().statusStore(), first.sharedState().statusStore()):
+                running.sc().listenerBus().removeListener(of_web_page.listener().get())
         return _another(context, first)
 
 

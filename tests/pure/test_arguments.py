@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,17 +86,18 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
         file.write(b"tampered")
     assert setup.missing(tmp_path) == [sqlite]
     (tmp_path / "classes.jsa").touch()
-    with (tmp_path / setup.jar_name(sqlite)).open("rb") as file:
-        setup.resolve(tmp_path)
-        assert file.read().endswith(b"tampered")  # who reads a jar meanwhile, as another process does, has all of it
-    assert setup.missing(tmp_path) == []
-    assert {path.suffix for path in tmp_path.iterdir()} == {".jar"}
-
+    locks = tmp_path / "locks"
+    locks.mkdir()
     lock = (setup.LOCKS / "jars.lock").read_text()
-    (tmp_path / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
-    monkeypatch.setattr(setup, "LOCKS", tmp_path)
-    with pytest.raises(LakehouseError, match=f"are not the ones of scripts/jars.lock: {sqlite}"):
-        setup.resolve(tmp_path)
+    (locks / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
+    with (tmp_path / setup.jar_name(sqlite)).open("rb") as file:
+        with monkeypatch.context() as patch:
+            patch.setattr(setup, "LOCKS", locks)
+            with pytest.raises(LakehouseError, match=f"are not the ones of scripts/jars.lock: {sqlite}"):
+                setup.resolve(tmp_path)
+        assert file.read().endswith(b"tampered")  # who reads a jar meanwhile, as another process does, has all of it
+    assert setup.missing(tmp_path) == []  # it is the one of the true lock
+    assert {path.suffix for path in tmp_path.iterdir()} == {".jar", ""}
 
 
 def test_the_classes_of_the_jars_are_archived(project: Path) -> None:
@@ -103,6 +105,29 @@ def test_the_classes_of_the_jars_are_archived(project: Path) -> None:
     if subprocess.run([java, "-Xshare:on", "-version"], capture_output=True).returncode:
         pytest.skip("this Java has no class data of its own, and cannot archive others")
     assert (Path(os.environ["LAKEHOUSE_JARS"]) / "classes.jsa").stat().st_size > 100_000_000
+
+
+def test_sparks_main_jars_are_copied_without_compression(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import setup
+
+    copies = setup.copies_of_sparks_jars(Path(os.environ["LAKEHOUSE_JARS"]))
+    assert len(copies) == len(setup.SPARK_PARTS)
+    for jar, copy in copies.items():
+        with zipfile.ZipFile(jar) as packed, zipfile.ZipFile(copy) as unpacked:
+            entries = [{one.filename: one.CRC for one in file.infolist()} for file in (packed, unpacked)]
+            assert entries[0] == entries[1]
+            assert {one.compress_type for one in unpacked.infolist()} == {zipfile.ZIP_STORED}
+    setup.refuse_other_sparks_jars()
+    monkeypatch.setenv("LAKEHOUSE_JARS", str(tmp_path))
+    setup.refuse_other_sparks_jars()  # none are used
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "spark-core_2.13-4.0.0.jar").touch()
+    with pytest.raises(LakehouseError, match="spark-core_2.13-4.0.0.jar: not of the PySpark that is installed"):
+        setup.refuse_other_sparks_jars()
+    setup.unpack_sparks_jars(tmp_path)
+    setup.refuse_other_sparks_jars()
 
 
 def test_an_image_gets_the_jars_of_all_outputs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,13 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lakehouse
+from conftest import Lakehouse, engine_for
 from event_factory import created, deleted, event, updated
 from json_cases import EITHER, EVENTS, NO_EVENTS, NO_UTF8, NO_VALUES, VALUES
 from kafka_broker import Broker
@@ -40,6 +41,14 @@ def bronze(lakehouse: Lakehouse, system: str, columns: str = "topic, partition, 
     return lakehouse.sql(f"select {columns} from bronze.{system} order by {columns}")
 
 
+@pytest.fixture
+def engine(lakehouse: Lakehouse) -> Iterator[None]:
+    """Without dbt, where it is not what is tested; `test_secrets_open_the_broker_and_are_shown_nowhere` has it."""
+    with engine_for(lakehouse, has_loader=True):
+        yield
+
+
+@pytest.mark.usefixtures("engine")
 def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, broker: Broker) -> None:
     broker.create("plain.public.orders", partitions=2)
     broker.create("plain.public.others")
@@ -104,6 +113,7 @@ def test_topics_give_what_files_of_their_records_give(lakehouse: Lakehouse, brok
 
 
 @pytest.mark.soak
+@pytest.mark.usefixtures("engine")
 def test_json_is_read_as_rfc_8259_has_it(lakehouse: Lakehouse, broker: Broker, tmp_path: Path) -> None:
     """Each text lands byte for byte, as a value in Kafka and as a line of a file, and gives its value or a reason."""
     cases = [(b"%s", value) for value in [*VALUES, *NO_VALUES, *NO_UTF8, *EITHER]]
@@ -284,6 +294,7 @@ def test_files_and_topics_land_in_one_system_at_once(
 
 
 @pytest.mark.parametrize("again", [2, *(pytest.param(again, marks=pytest.mark.soak) for again in (5, 9))])
+@pytest.mark.usefixtures("engine")
 def test_topic_that_was_created_anew_is_read_from_its_start(lakehouse: Lakehouse, broker: Broker, again: int) -> None:
     """With fewer, as many, and more records than had been read."""
     system = f"anew{again}"
@@ -514,6 +525,7 @@ def test_what_is_taken_back_while_a_topic_lands_or_to_a_commit_without_records_l
 
 
 @pytest.mark.soak
+@pytest.mark.usefixtures("engine")
 def test_a_compacted_topic_gives_what_is_left_and_is_known_again_or_read_from_its_start(
     lakehouse: Lakehouse, broker: Broker
 ) -> None:
@@ -620,6 +632,7 @@ def test_secrets_open_the_broker_and_are_shown_nowhere(
     assert shown == []
 
 
+@pytest.mark.usefixtures("engine")
 def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
