@@ -15,7 +15,7 @@ export DBT_PROFILES_DIR := $(CURDIR)/profiles
 export EVENTS SYSTEM CONNECTOR KEYS SERVERS KAFKA TOPICS KAFKA_CONFIG EVERY SNAPSHOT_DAYS KEEP TABLE KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run replay maintain erase report up down sql docs check test lint mutate soak bench sbom audit clean
+.PHONY: help setup run replay maintain erase report up down sql docs check demo test lint mutate soak bench sbom audit clean
 
 help:  ## this list
 	@echo "make run                                    land the sample events and build their tables"
@@ -89,6 +89,7 @@ docs: $(VENV)/ready  ## the docs site as one file
 check: $(VENV)/ready  ## for the CI of your fork: your models, on the events that you keep in events/
 	@$(BIN)/python -m scripts.check
 
+lint: export DBT_TARGET_PATH = target/lint
 lint: $(VENV)/ready
 	@$(BIN)/ruff check scripts tests benchmarks
 	@$(BIN)/ruff format --check --quiet scripts tests benchmarks
@@ -97,8 +98,11 @@ lint: $(VENV)/ready
 	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 --rules $(LINT_RULES) $(LINTED)
 	@$(BIN)/sqlfluff lint --disable-progress-bar models/marts
 
-test: lint
+demo: $(VENV)/ready
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
+
+test: $(VENV)/ready
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint demo
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 mutate: $(VENV)/ready  ## each slip of tests/mutations.yml in a copy of the project, and the first test that fails
