@@ -35,7 +35,7 @@ help:  ## this list
 	@echo "make docs                                   the documentation site"
 	@echo "make check                                  lint, build and test your models on the events in events/<system>/"
 	@echo "make test                                   everything that CI runs"
-	@echo "make lint                                   the part of it that needs no Spark run"
+	@echo "make lint, make demo                        the parts of it before the tests: linters, and the demo with all its checks"
 	@echo "make mutate                                 which test notices each of a list of slips in the code (an hour or two)"
 	@echo "make soak                                   10,000 random histories, kills at every commit, broken events, a server (hours)"
 	@echo "make bench                                  the benchmark (about twenty minutes)"

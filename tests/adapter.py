@@ -29,7 +29,8 @@ from scripts.spark import read_yaml
 from scripts.taken import Taken
 
 OVERRIDDEN = ("debezium_new_changes", "_start_counting")  # macros that ask a table what it has merged
-NOT_MACROS = re.compile(r"(?s)\{% (materialization|test) .*?\{%-? *end\1 *-?%\}")
+NOT_MACROS = re.compile(r"(?s)\{% materialization .*?\{%-? *endmaterialization *-?%\}")
+TESTS = [(r"\{% test (\w+)", r"{% macro test_\1"), (r"\{% endtest %\}", "{% endmacro %}")]  # as dbt names them
 
 
 class CompilerError(Exception):
@@ -96,6 +97,8 @@ def _compiled(overridden: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.T
     jinja2.runtime.Macro._invoke = _invoke_and_return  # type: ignore[method-assign]
     files = sorted((REPOSITORY / "macros").rglob("*.sql"))
     text = "\n".join(NOT_MACROS.sub("", path.read_text(encoding="utf-8")) for path in files)
+    for pattern, macro in TESTS:
+        text = re.sub(pattern, macro, text)
     for name in overridden:
         assert f"macro {name}(" in text, f"the engine has no macro {name} any more: change tests/adapter.py"
         text = text.replace(f"macro {name}(", f"macro {name}_of_run(")
@@ -370,6 +373,50 @@ class Engine:
                 say(f"  {node.name}: {' '.join(lines[:4])}")
         return failed
 
+    def test(self, models: Sequence[str], test: str = "") -> dict[str, Any]:
+        """What `dbt test` does with the tests in the YAML of models. Returns of each that fails, as `<test> <model>`,
+        the rows that it finds, or its error.
+
+        Args:
+            test: the name of the only test; empty: all.
+        """
+        graph, failed = self._graph(), dict[str, Any]()
+        wanted = [
+            (node, *named)
+            for node in graph["nodes"].values()
+            for one in node.data_tests
+            for named in (one if isinstance(one, dict) else {one: {}}).items()
+            if node.name in models and test in ("", named[0])
+        ]
+        assert wanted, f"{models} have no test {test}"
+        for node, name, given in wanted:
+            module = self._macros.module(
+                execute=True,
+                flags=SimpleNamespace(WHICH="test", EMPTY=False),
+                graph=graph,
+                model=SimpleNamespace(name=f"{name}_{node.name}", depends_on=SimpleNamespace(nodes=[node.name])),
+                run_query=self._query,
+            )
+            arguments = {key: self._argument(graph, value) for key, value in given.get("arguments", {}).items()}
+            try:
+                query = getattr(module, f"test_{name}")(self._relation(graph, node.name), **arguments)
+                found = self.sql(query).collect()
+            except CompilerError as error:
+                found = str(error)
+            if found:
+                failed[f"{name} {node.name}"] = found
+        return failed
+
+    def _argument(self, graph: dict[str, Any], value: Any) -> Any:
+        """An argument of a test: `ref` and `source` stand for their relations."""
+        call = re.fullmatch(r"(ref|source)\(.*'([^']+)'\)", str(value))
+        if not call:
+            return value
+        return self._relation(graph, call[2]) if call[1] == "ref" else Relation("bronze", call[2])
+
+    def _relation(self, graph: dict[str, Any], name: str) -> Relation:
+        return Relation(graph["nodes"][name].schema, graph["nodes"][name].alias)
+
     def operation(self, name: str, arguments: dict[str, Any], say: Any) -> list[str]:
         """What `dbt run-operation` does. Returns its name if it failed, and `say` gets the reason."""
         module = self._macros.module(execute=True, run_query=self._query)
@@ -438,6 +485,7 @@ class Engine:
             original_file_path=f"models/{path.relative_to(self._models).as_posix()}",
             config=config,
             columns={},
+            data_tests=described.get("data_tests", []),
             depends_on=SimpleNamespace(nodes=parents),
         )
 
@@ -458,7 +506,7 @@ class Engine:
             "invocation_id": f"run {self._runs} of {id(self)}",
             "selected_resources": selected,
             "source": lambda *names: Relation("bronze", names[-1]),
-            "ref": lambda name: Relation(graph["nodes"][name].schema, graph["nodes"][name].alias),
+            "ref": lambda name: self._relation(graph, name),
             "load_relation": load_relation,
             "is_incremental": lambda: not (full_refresh or existing is None or existing.is_view),
             "adapter": SimpleNamespace(drop_relation=self._drop),

@@ -75,9 +75,11 @@ def spark(project: Path, request: pytest.FixtureRequest, tmp_path_factory: pytes
     with_kafka = any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items)
     jars = kafka_jars() if with_kafka else []
     with pytest.MonkeyPatch.context() as patch:  # not for the processes that tests start
-        # Collected by all cores, as all processes wait for it. Compiled is what is called more often than usual: to
-        # compile took a tenth of the time. With the first compiler alone, a whole run takes a fifth longer.
+        # Collected by all cores, as all processes wait for it. To compile takes a large part of the time: so that is
+        # done later than usual, and methods take in less of those that they call. With the first compiler alone, a
+        # whole run takes a fifth longer.
         options = LONG_RUN.replace("SerialGC", "ParallelGC") + " -XX:CompileThresholdScaling=2.5"
+        options += " -XX:FreqInlineSize=50 -XX:MaxInlineLevel=5 -XX:-DoEscapeAnalysis"
         patch.setenv("LAKEHOUSE_JVM_OPTIONS", os.environ.get("LAKEHOUSE_JVM_OPTIONS", options))
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return session(jars)
@@ -96,12 +98,15 @@ def interpreted(request: pytest.FixtureRequest) -> None:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         short_plans = {"spark.sql.execution.removeRedundantProjects": "false"}
+        unchecked_plans = {
+            "spark.sql.lightweightPlanChangeValidation": "false"
+        }  # Spark's check of its own rules, after each
         lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
         as_dbt = {"spark.sql.ansi.enabled": "false"}  # dbt-spark turns it off, whatever a profile says
         literals = {
             "spark.sql.execution.arrow.localRelationThreshold": "0" if lands else "48MB"
         }  # 0: as the loader has it
-        for name, value in {**no_code, **few_rows, **short_plans, **as_dbt, **literals}.items():
+        for name, value in {**no_code, **few_rows, **short_plans, **unchecked_plans, **as_dbt, **literals}.items():
             request.getfixturevalue("spark").conf.set(name, value)
 
 
@@ -276,6 +281,10 @@ class Lakehouse:
         models = {path.stem for path in (self.project / "models").glob(f"staging/{system}/*.sql")}
         assert not resets.ask(self.spark, [system], models, print)
         return resets.resets(self.spark, system)
+
+    def failing(self, *models: str, test: str = "") -> dict[str, Any]:
+        """`<test> <model>` → what it finds, of the tests in the YAML of these models, run by the engine."""
+        return dict(self._engine.test(models, test))
 
     def view(self, system: str, name: str) -> str:
         """A view of a system that only few tests read, built by the engine."""

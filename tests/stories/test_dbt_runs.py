@@ -1,40 +1,12 @@
 """What dbt does with the models: runs, selections, comments, views and tables, and tests."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Lakehouse
-from event_factory import created, deleted, event, of_mysql, updated
-from test_stories import Record, live
-
-
-def test_rows_that_a_repeated_snapshot_did_not_find_are_named(lakehouse: Lakehouse) -> None:
-    systems: dict[str, Callable[[Record], Record]] = {"again_postgresql": dict, "again_mysql": of_mysql}
-
-    def snapshot(lsn: int, *ids: int) -> list[Record]:
-        return [event("r", lsn, {"id": key, "note": "read"}, offset=lsn + key, snapshot="true") for key in ids]
-
-    def missed(*records: Record) -> list[list[int]]:
-        for system, written in systems.items():
-            lakehouse.land(system, list(map(written, records)))
-        done = [lakehouse.scaffold(system) for system in systems]
-        assert not lakehouse._build.build(lakehouse.spark, [*systems], done, print)
-        tables = [f"{system}__orders,test_name:no_row_missed_by_snapshot" for system in systems]
-        found = []
-        tests = lakehouse.dbt("test", "--select", *tables).result
-        for test in (one for one in tests if one.node.name.startswith("no_row_missed_by_snapshot")):
-            named = [key for key, *_ in lakehouse.sql(test.node.compiled_code)]
-            assert (str(test.status), test.failures) == ("fail" if named else "pass", len(named))
-            found.append(sorted(named))
-        return found
-
-    assert missed(*snapshot(10, 1, 2, 3, 4), updated(25, id=2, note="b"), deleted(26, id=4)) == [[], []]
-    found = missed(*snapshot(30, 2), updated(35, id=5, note="e"), *snapshot(20, 3))  # and one that is older
-    assert found == [[1, 3], [1, 3]]
-    for system in systems:  # only events delete
-        assert lakehouse.sql(f"select id from {system}.orders order by id") == [(1,), (2,), (3,), (5,)]
+from event_factory import created, event, updated
+from test_stories import live
 
 
 def test_a_build_tells_how_far_it_is_and_dbt_knows_what_was_modified_and_views_become_tables_and_back(
