@@ -32,21 +32,11 @@ HAS_SCHEMA = r"""(
     and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
 )"""
 # Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
-SOURCE = """substring_index(substring_index(value, '"source":', -1), '}', 1)"""
-# Its names, of connectors that have no others. To read the JSON takes three times as long.
-CONNECTOR, *NAMES = (
-    f"""substring_index(substring_index(source, '"{name}":"', -1), '"', 1)"""
-    for name in ("connector", "name", "db", "schema", "table")
-)
-CUT_OUT = f"""if(
-    {CONNECTOR} in ('postgresql', 'mysql', 'mariadb', 'sqlserver', 'oracle') and contains(source, '"table":"'),
-    concat_ws('"', {", ".join(NAMES)}), null
-)"""
-ORIGIN = """if(cut_out is null or contains(cut_out, '\\\\'), to_json(from_json(
-    concat(source, '}'),
+SOURCE = """from_json(
+    concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
-)), cut_out)"""
+)"""
 # Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 # The events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
@@ -192,9 +182,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
     image = f"coalesce({data}, {images}, value)"
     names = f"cast(cast(json_object_keys({image}) as string) as binary)"
-    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), {ORIGIN}, {owner}, {table}, {key_shape})"
-    rows = rows.withColumns({"has_schema": F.expr(has_schema), "source": F.expr(SOURCE)})
-    rows = rows.withColumn("cut_out", F.expr(CUT_OUT))
+    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {owner}, {table}, {key_shape})"
+    rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
     streams = streams.withColumn("at", F.xxhash64(*PLACE))
