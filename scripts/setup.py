@@ -142,7 +142,7 @@ def refuse_other_sparks_jars() -> None:
     if others := set((folder / "spark").glob("*.jar")) - set(copies_of_sparks_jars(folder).values()):
         raise LakehouseError(
             f"{', '.join(map(str, sorted(others)))}: not of the PySpark that is installed, {pyspark.__version__}. Call"
-            " make setup."
+            f" {sys.executable} -m scripts.setup, which copies the jars anew."
         )
 
 

@@ -98,9 +98,8 @@ def interpreted(request: pytest.FixtureRequest) -> None:
         no_code = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         few_rows = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         short_plans = {"spark.sql.execution.removeRedundantProjects": "false"}
-        unchecked_plans = {
-            "spark.sql.lightweightPlanChangeValidation": "false"
-        }  # Spark's check of its own rules, after each
+        # After each of its rules Spark checks what it did; it goes on doing so in the demo and in commands.
+        unchecked_plans = {"spark.sql.lightweightPlanChangeValidation": "false"}
         lands = request.path.parent.name in ("stories", "systems") or request.node.get_closest_marker("loader")
         as_dbt = {"spark.sql.ansi.enabled": "false"}  # dbt-spark turns it off, whatever a profile says
         literals = {
