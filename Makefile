@@ -102,7 +102,7 @@ demo: $(VENV)/ready
 	@env -u SPARK_REMOTE LAKEHOUSE_DIR=target/demo $(BIN)/python -m scripts.check_demo
 
 test: $(VENV)/ready
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint demo
+	@$(MAKE) --no-print-directory --jobs=2 lint demo
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 mutate: $(VENV)/ready  ## each slip of tests/mutations.yml in a copy of the project, and the first test that fails
