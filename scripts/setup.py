@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from scripts.arguments import OPTIONS, SOURCES
 from scripts.errors import LakehouseError
@@ -114,7 +114,7 @@ def resolve(folder: Path, lock: str = "jars.lock") -> None:
 
 def copies_of_sparks_jars(folder: Path) -> dict[Path, Path]:
     """Spark's main jars → their copies in `folder`, which stand first on the class path (profiles.yml)."""
-    jars = Path(pyspark.__file__).parent / "jars"
+    jars = Path(_find_spark_home(), "jars")  # of SPARK_HOME, where that is set, as PySpark's JVM has it
     return {jar: folder / "spark" / jar.name for part in SPARK_PARTS for jar in jars.glob(f"spark-{part}_*.jar")}
 
 
@@ -141,7 +141,7 @@ def refuse_other_sparks_jars() -> None:
     folder = _folder()
     if others := set((folder / "spark").glob("*.jar")) - set(copies_of_sparks_jars(folder).values()):
         raise LakehouseError(
-            f"{', '.join(map(str, sorted(others)))}: not of the PySpark that is installed, {pyspark.__version__}. Call"
+            f"{', '.join(map(str, sorted(others)))}: not of the Spark in {_find_spark_home()}. Call"
             f" {sys.executable} -m scripts.setup, which copies the jars anew."
         )
 

@@ -124,10 +124,13 @@ def test_sparks_main_jars_are_copied_without_compression(
     setup.refuse_other_sparks_jars()  # none are used
     (tmp_path / "spark").mkdir()
     (tmp_path / "spark" / "spark-core_2.13-4.0.0.jar").touch()
-    with pytest.raises(LakehouseError, match="spark-core_2.13-4.0.0.jar: not of the PySpark that is installed"):
+    with pytest.raises(LakehouseError, match="spark-core_2.13-4.0.0.jar: not of the Spark in .*pyspark. Call .* -m"):
         setup.refuse_other_sparks_jars()
     setup.unpack_sparks_jars(tmp_path)
     setup.refuse_other_sparks_jars()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(LakehouseError, match=f"not of the Spark in {tmp_path}"):
+        setup.refuse_other_sparks_jars()
 
 
 def test_an_image_gets_the_jars_of_all_outputs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

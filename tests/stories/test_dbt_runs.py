@@ -119,8 +119,9 @@ def test_changes_that_have_landed_and_are_not_built_yet_fail_no_test(lakehouse: 
     assert not empty.success and "--empty reads no events" in str(empty.exception)
     assert lakehouse.dbt("run", "--select", "stg_unbuilt__orders").success
     assert lakehouse.dbt("test", "--select", "unbuilt__orders").success
-    lakehouse.build_landed("unbuilt")
+    lakehouse.run("unbuilt", [{**updated(5, id=1, note="new"), "offset": 40}])  # a log that has started over
     assert live(lakehouse, "unbuilt") == [{"id": 1, "note": "b"}, {"id": 2, "note": "c"}]
-    done = lakehouse.dbt("test", "--select", "unbuilt__orders")
-    (failed,) = [node.node.name for node in done.result if str(node.status) == "fail"]
-    assert failed.startswith("no_row_missed_by_snapshot")
+    done = {node.node.name: node for node in lakehouse.dbt("test", "--select", "unbuilt__orders").result}
+    missed, reset = sorted((name for name in done if str(done[name].status) in ("fail", "error")), reverse=True)
+    assert missed.startswith("no_row_missed_by_snapshot") and done[missed].failures == 1
+    assert reset.startswith("no_log_reset") and "1 in shop.public.orders/0 from 40 to 40" in done[reset].message
