@@ -517,7 +517,7 @@ class Engine:
             "pre_hooks": [node.config["pre_hook"]] if "pre_hook" in node.config else [],
             "post_hooks": [],
             "run_query": self._query,
-            "statement": lambda *_, caller: "" if self.sql(caller()) else "",
+            "statement": lambda *_, caller, **__: "" if self.sql(caller()) else "",
             "noop_statement": lambda *_, caller=None: "",
             "log": self._log,
             "comment_clause": lambda: "",

@@ -38,7 +38,7 @@ def session_in_one_jvm(folder: Path, jars: Sequence[Path]) -> Any:
         running = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
         context = SparkContext(gateway=gateway, jsc=running)
         if is_first:
-            _forget_defaults_of_hadoop(running)
+            _forget_defaults_of_hadoop(jvm, running)
         for form in ("short", "long"):  # else Spark looks through the stack for each of its jobs
             context.setLocalProperty(f"callSite.{form}", "test")
         first = SparkSession._get_j_spark_session_class(jvm).builder().getOrCreate()
@@ -62,10 +62,12 @@ def _another(context: Any, session: Any) -> Any:
     return SparkSession(context, session.newSession(), own)
 
 
-def _forget_defaults_of_hadoop(context: Any) -> None:
+def _forget_defaults_of_hadoop(jvm: Any, context: Any) -> None:
     """Iceberg sends Hadoop's settings along with each scan: a thousand, which are what Hadoop has without them."""
     from scripts.spark import settings
 
+    for part in ("mapred.JobConf", "hdfs.HdfsConfiguration"):  # whose defaults would come when they are first used
+        getattr(jvm, "java.lang.Class").forName(f"org.apache.hadoop.{part}")
     hadoop = context.hadoopConfiguration()
     hadoop.clear()
     for name, value in settings().items():

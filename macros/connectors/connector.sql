@@ -152,8 +152,8 @@
     negative or wider: a position that cannot be compared must be seen, not guessed.
 -#}
 {% macro sortable_number(number, width) -%}
-    if({{ number }} >= 0 and length(cast({{ number }} as string)) <= {{ width }},
-       {{ zero_padded('cast(' ~ number ~ ' as string)', width) }}, null)
+    case when {{ number }} >= 0 and length(cast({{ number }} as string)) <= {{ width }}
+        then {{ zero_padded('cast(' ~ number ~ ' as string)', width) }} end
 {%- endmacro %}
 
 {#-

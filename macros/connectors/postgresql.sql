@@ -32,11 +32,11 @@
     {%- set lsn = 'try_cast(_event.payload.source.lsn as bigint)' -%}
     {#- Their type has no wider numbers. -#}
     concat(
-        lpad(coalesce({{ commit_lsn }}, {{ lsn }}, {{ event_lsn }}), 20, '0'),
+        lpad(cast(coalesce({{ commit_lsn }}, {{ lsn }}, {{ event_lsn }}) as string), 20, '0'),
         lpad(
             if(
                 lower(_event.payload.source.snapshot) = 'incremental' and {{ commit_lsn }} is not null,
-                0, coalesce({{ lsn }}, {{ event_lsn }})
+                '0', cast(coalesce({{ lsn }}, {{ event_lsn }}) as string)
             ),
             20, '0'
         )

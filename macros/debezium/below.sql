@@ -11,9 +11,11 @@
     {%- set of_log = dict(asked, is_truncated=asked.is_truncated or asked.known != '{}') -%}
     {%- set rows = all if of_log.is_truncated or not asked.has_key else _of_new_keys(asked, all) -%}
     {%- set below = _changes_below(of_log, all, rows) -%}
-    {%- for row in run_query(_without_redeliveries(asked, rows, below, candidates | join(' or '))).rows if below -%}
-        {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
-    {%- endfor -%}
+    {%- if below -%}
+        {%- for row in run_query(_without_redeliveries(asked, rows, below, candidates | join(' or '))).rows -%}
+            {%- do resets.update({row[0]: [row[1] | int, row[2] | int, row[3] | int]}) -%}
+        {%- endfor -%}
+    {%- endif -%}
     {{ return(tojson(resets, sort_keys=true)) }}
 {%- endmacro %}
 

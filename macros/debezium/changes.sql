@@ -6,6 +6,8 @@
     order, rejects the record: it never silently becomes NULL.
 
     Spark analyses this statement in every run, and its time grows with the text. So names that stand often are short.
+    It does so in passes over all of it. A conversion that is not written, that of a NULL too, takes a pass more: hence
+    each cast, and `case when … then … end` for `if(…, …, null)`.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(
@@ -108,7 +110,7 @@ from ({{ judged }}) as judged
         {{ placeholders() }} as _unavailable,
         {%- endif %}
         {%- if keys and c.form != 'document' %}
-        if({{ c.op }} = 'd', {{ _parsed_key(c, row_keys, of_row) }}, null) as _key,
+        case when {{ c.op }} = 'd' then {{ _parsed_key(c, row_keys, of_row) }} end as _key,
         {%- endif %}
         {{ row if not has_two_halves }}
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
@@ -139,15 +141,23 @@ from ({{ judged }}) as judged
 {% macro _row_image(c, fields, keys, has_two_halves) -%}
     {%- set op = '_op' if has_two_halves else c.op -%}
         {%- if c.form != 'document' -%}
-        if({{ op }} = 'd', {{ 'null' if keys else _image(c, 'before') }}, {{ _image(c, 'after') }}) as _row,
+        {{ _of_row(op, _image(c, 'before'), _image(c, 'after'), keys) }} as _row,
         {%- for field in fields if field.read %}
         {%- set cell = '.value' if c.form == 'cells' else '' -%}
-        {%- set of_delete = 'null' if keys else _column_of_image(c, 'before', field.name) ~ cell -%}
-        {%- set column = 'if(' ~ op ~ " = 'd', " ~ of_delete ~ ', ' ~ _column_of_image(c, 'after', field.name) ~ cell
-            ~ ')' %}
+        {%- set column = _of_row(op, _column_of_image(c, 'before', field.name) ~ cell,
+            _column_of_image(c, 'after', field.name) ~ cell, keys) %}
         {{ field.read | replace(field.image, column, 1) }} as {{ field.read_as }},
         {%- endfor %}
         {%- endif -%}
+{%- endmacro %}
+
+{#- What an event has of its row: a delete nothing where there is a key, else what was. -#}
+{% macro _of_row(op, before, after, keys) -%}
+    {%- if keys -%}
+        case when {{ op }} is distinct from 'd' then {{ after }} end
+    {%- else -%}
+        if({{ op }} = 'd', {{ before }}, {{ after }})
+    {%- endif -%}
 {%- endmacro %}
 
 {#- The columns of a change log. -#}
@@ -155,14 +165,15 @@ from ({{ judged }}) as judged
     {%- set c, fields, keys, columns = of_table.c, of_table.fields, of_table.key, of_table.columns -%}
     {%- set has_two_halves = of_table.has_two_halves -%}
     {%- for field in fields %}
-    {{ 'if(array_contains(_omitted, ' ~ literal(field.kept) ~ '), null, ' ~ field.row
-        ~ ')' if field.omitted else field.row }} as {{ quoted(field.kept) }},
+    {{ 'case when array_contains(_omitted, ' ~ literal(field.kept) ~ ') is not true then ' ~ field.row
+        ~ ' end' if field.omitted else field.row }} as {{ quoted(field.kept) }},
     {%- endfor %}
     _op as _cdc_op,
     _position as _cdc_position,
     _snapshot not in ('false', '') as _cdc_is_snapshot,
     {{ c.transaction_id }} as _cdc_transaction_id,
-    timestamp_millis(if(_changed_at between -62135596800000 and 253402300799999, _changed_at, null)) as _cdc_changed_at,
+    case when _changed_at between -62135596800000 and 253402300799999 then timestamp_millis(_changed_at) end
+        as _cdc_changed_at,
     batch as _cdc_batch,
     landed_at as _cdc_landed_at,
     cast({{ append }} as bigint) as _cdc_append,
@@ -181,7 +192,7 @@ from ({{ judged }}) as judged
     if(_reject_reason is null, _kind, 'rejected') as _cdc_kind,
     _reject_reason as _cdc_reject_reason,
     key as _cdc_key,
-    if(_reject_reason is null, null, value) as _cdc_value
+    case when _reject_reason is not null then value end as _cdc_value
 {%- endmacro %}
 
 {#-
@@ -242,9 +253,9 @@ from ({{ judged }}) as judged
     {%- set conditions, names = [], [] -%}
     {%- for field in fields if field.omitted -%}
         {%- do conditions.append(field.omitted) -%}
-        {%- do names.append('if(' ~ field.omitted ~ ', ' ~ literal(field.kept) ~ ', null)') -%}
+        {%- do names.append('case when ' ~ field.omitted ~ ' then ' ~ literal(field.kept) ~ ' end') -%}
     {%- endfor -%}
     {#- `array_compact` does the same by a lambda, and Spark compiles no projection that has one. #}
-    {{ 'if(' ~ conditions | join(' or ') ~ ', array_except(array(' ~ names | join(', ')
-        ~ '), array(null)), null)' if names else 'cast(null as array<string>)' }}
+    {{ 'case when ' ~ conditions | join(' or ') ~ ' then array_except(array(' ~ names | join(', ')
+        ~ '), array(cast(null as string))) end' if names else 'cast(null as array<string>)' }}
 {%- endmacro %}

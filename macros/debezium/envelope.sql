@@ -15,7 +15,8 @@
     else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
     (
         select *{% if not has_own_payload %},
-        if(startswith(value, '{{ begins }}'), substring_index(value, '"payload":', -1), null) as _tail{% endif %}
+        case when startswith(value, '{{ begins }}') then substring_index(value, '"payload":', -1) end as _tail
+        {%- endif %}
         from {{ events }} where {{ condition }}
     ) as records
     lateral view inline(array(from_json(
@@ -41,7 +42,8 @@
     them.
 -#}
 {% macro _is_wrapper() -%}
-    sort_array(json_object_keys(value)) in (array('payload'), array('payload', 'schema'))
+    sort_array(json_object_keys(value)) in (cast(array('payload') as array<string>),
+        cast(array('payload', 'schema') as array<string>))
 {%- endmacro %}
 
 {#- The schema that a value is parsed with: what the connector reads, and the row images with their declared types. -#}

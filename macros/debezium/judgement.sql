@@ -107,7 +107,7 @@
     {%- set names = columns.keys() | list -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table')
-            then null
+            then cast(null as string)
         {%- if c.tombstone_deletes and keys %}
         when coalesce(trim(left(value, 64)), '') = '' and _event.payload is null then {{ _if_no_key(fields) }}
         {%- endif %}
@@ -125,7 +125,8 @@
         {%- if fields | selectattr('is_shard') | list %}
         when _op = 't' then 'truncate_of_a_shard'
         {%- endif %}
-        when _op = 't' then {{ 'null' if c.truncate_has_key else "if(key is null, null, 'truncate_with_key')" }}
+        when _op = 't' then {{ 'cast(null as string)' if c.truncate_has_key
+            else "case when key is not null then 'truncate_with_key' end" }}
         {%- if _guarded_columns(c, fields) %}
         when _undeclared is not null and _event.payload is not null then 'undeclared_schema' || ': ' || _undeclared
         {%- endif %}
@@ -161,7 +162,9 @@
 {%- endmacro %}
 
 {% macro _if_no_key(fields) -%}
-    if({{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null, 'no_key', null)
+    case
+        when {{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null then 'no_key'
+    end
 {%- endmacro %}
 
 {#- For each column that may be a collection, the condition that an event has one for it. In a key they are whole. -#}
@@ -205,7 +208,7 @@
                     ~ "' and not contains(value, concat('\"', " ~ field.text ~ ", '\"'))"
             ) -%}
         {%- endif -%}
-        {%- do names.append('if(' ~ conditions | join(' or ') ~ ', ' ~ literal(field.kept) ~ ', null)') -%}
+        {%- do names.append('case when ' ~ conditions | join(' or ') ~ ' then ' ~ literal(field.kept) ~ ' end') -%}
     {%- endfor -%}
     {{ names | join(', ') }}
 {%- endmacro %}

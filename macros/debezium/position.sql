@@ -8,8 +8,9 @@
         {%- if c.ties != 'topic' %}
         if(_op = 'd', {{ "'0', '1'" if c.ties == 'deletes_first' else "'1', '0'" }}), '.',
         {%- endif %}
-        if(partition >= 0 and offset >= 0, concat(lpad(partition, 10, '0'), '.', lpad(offset, 20, '0')),
-            concat(file, ':', lpad(line, 12, '0')))
+        if(partition >= 0 and offset >= 0L,
+            concat(lpad(cast(partition as string), 10, '0'), '.', lpad(cast(offset as string), 20, '0')),
+            concat(file, ':', lpad(cast(line as string), 12, '0')))
         {%- if topics | length > 1 %}
         {#- Two topics may have a record at one offset: their order has to be the same in each run. #},
         '.', {{ _hash_of_topic('topic') }}

@@ -169,6 +169,6 @@
 {#- The name of a record: its coordinates in Kafka, else file and line. -#}
 {% macro _record_id(records='') -%}
     {%- set of = records ~ '.' if records else '' -%}
-    coalesce(concat({{ of }}topic, '/', {{ of }}partition, '/', {{ of }}offset),
-        concat({{ of }}file, ':', {{ of }}line))
+    coalesce(concat({{ of }}topic, '/', cast({{ of }}partition as string), '/', cast({{ of }}offset as string)),
+        concat({{ of }}file, ':', cast({{ of }}line as string)))
 {%- endmacro %}

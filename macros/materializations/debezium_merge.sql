@@ -275,7 +275,9 @@
 -#}
 {% macro _store_with_next_commit(bounds) -%}
     {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
-    {%- do run_query('reset ' ~ setting if bounds is none else 'set ' ~ setting ~ ' = ' ~ _mark(bounds)) -%}
+    {%- call statement(auto_begin=false) -%} {#- what it answers is not fetched -#}
+        {{ 'reset ' ~ setting if bounds is none else 'set ' ~ setting ~ ' = ' ~ _mark(bounds) }}
+    {%- endcall -%}
 {%- endmacro %}
 
 {% macro _with_mark(bounds) -%}

@@ -5,7 +5,7 @@
 {% macro type_bytes(value, encoding) -%}
     {%- if encoding == 'hex' -%}
         {#- Spark takes an odd number of digits for one that lacks a zero in front: half a byte was cut off. #}
-        {%- set sql = "if(octet_length(" ~ value ~ ") % 2 = 0, try_to_binary(" ~ value ~ ", 'hex'), null)" -%}
+        {%- set sql = "case when octet_length(" ~ value ~ ") % 2 = 0 then try_to_binary(" ~ value ~ ", 'hex') end" -%}
     {%- elif encoding == 'base64-url-safe' -%}
         {%- set sql = _padded_base64("translate(" ~ value ~ ", '-_', '+/')") -%}
     {%- else -%}
@@ -22,7 +22,7 @@
 {%- endmacro %}
 
 {% macro _padded_base64(text) -%}
-    if(octet_length({{ text }}) % 4 = 0, try_to_binary({{ text }}, 'base64'), null)
+    case when octet_length({{ text }}) % 4 = 0 then try_to_binary({{ text }}, 'base64') end
 {%- endmacro %}
 
 {#-
@@ -39,8 +39,8 @@
     {%- endset -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(octet_length(' ~ bytes ~ ') <= 8, ' ~ number ~ ', null)' if is_number else 'unhex(' ~ highest_first
-            ~ ')',
+        'sql': 'case when octet_length(' ~ bytes ~ ') <= 8 then ' ~ number ~ ' end' if is_number
+            else 'unhex(' ~ highest_first ~ ')',
         'can_fail': true,
         'text': value,
         'no_text': '^(true|-?[0-9]+)\\\\z',

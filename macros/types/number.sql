@@ -6,8 +6,8 @@
 {#- BIGINT UNSIGNED under `bigint.unsigned.handling.mode=long`: from 2^63 on it arrives as a negative number. -#}
 {% macro type_uint64(value) -%}
     {%- set sql -%}
-        if({{ value }} < 0, cast({{ value }} as decimal(20, 0)) + 18446744073709551616,
-            cast({{ value }} as decimal(20, 0)))
+        cast({{ value }} as decimal(20, 0))
+            + if({{ value }} < 0L, 18446744073709551616bd, cast(0 as decimal(20, 0)))
     {%- endset -%}
     {{ return({'json': 'bigint', 'sql': 'cast(' ~ sql ~ ' as decimal(20, 0))', 'can_fail': false, 'omitted': none}) }}
 {%- endmacro %}
@@ -19,8 +19,8 @@
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), if(" ~ _spells_infinity() ~ ", " ~ value ~ ", null), "
-            ~ value ~ ")",
+        'sql': "case when abs(" ~ value ~ ") <> double('Infinity') or " ~ _spells_infinity() ~ " then " ~ value
+            ~ " end",
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -38,15 +38,14 @@
     {%- set digits = "trim('0' from translate(split_part(%s, 'e', 1), '-.', ''))" -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then if({{ text }} in ('NaN', 'Infinity', '-Infinity'), {{ double }}, null)
-            when 'DOUBLE' then if(abs({{ double }}) < double('Infinity') and not value rlike '{{ _lost_digits() }}',
-                {{ double }}, null)
-            else if(
-                length({{ text }}) < 16
+            when 'STRING' then case when {{ text }} in ('NaN', 'Infinity', '-Infinity') then {{ double }} end
+            when 'DOUBLE' then case when abs({{ double }}) < double('Infinity')
+                and not value rlike '{{ _lost_digits() }}' then {{ double }} end
+            else case when length({{ text }}) < 16
                 or {{ digits % text }} in ({{ digits % ('lower(cast(' ~ double ~ ' as string))') }},
                 {{ digits % ("format_string('%.16e', " ~ double ~ ')') }})
                 or {{ double }} < 9223372036854775807d
-                    and try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint), {{ double }}, null)
+                    and try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint) then {{ double }} end
         end
     {%- endset -%}
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
@@ -63,8 +62,10 @@
 -#}
 {% macro type_float(value) -%}
     {%- set sql -%}
-        if(abs({{ value }}) = double('Infinity'), if({{ _spells_infinity() }}, cast({{ value }} as float), null),
-           if(abs({{ value }}) >= 3.4028235677973366e38d and not isnan({{ value }}), null, cast({{ value }} as float)))
+        case
+            when abs({{ value }}) < 3.4028235677973366e38d or isnan({{ value }})
+                or abs({{ value }}) = double('Infinity') and {{ _spells_infinity() }} then cast({{ value }} as float)
+        end
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
 {%- endmacro %}
@@ -91,9 +92,10 @@
                 With an exponent: of its digits a double is left. Zero is `0E-8` to Connect, and is no small number if
                 no exponent of a double gives it.
             #}
-            when 'DOUBLE' then {{ "if(" ~ text
-                ~ " rlike '^-?0[.]0$' and not value rlike '(:|,|\\\\[)\\\\s*-?[0-9.]+[eE]-[0-9]{3}', cast(0 as decimal("
-                ~ precision ~ ', ' ~ digits ~ ')), null)' if precision <= 38 else 'null' }}
+            when 'DOUBLE' then {{ "case when " ~ text
+                ~ " rlike '^-?0[.]0$' and not value rlike '(:|,|\\\\[)\\\\s*-?[0-9.]+[eE]-[0-9]{3}' then "
+                ~ 'cast(0 as decimal(' ~ precision ~ ', ' ~ digits ~ ')) end' if precision <= 38
+                else 'cast(null as string)' }}
             else {{ _decimal(text, precision, digits) }}
         end
     {%- endset -%}
@@ -170,10 +172,10 @@
     {%- set is_name = modules.re.fullmatch('[a-z0-9_]+', text) -%}
     {%- set t = text if is_name else 't' -%}
     {%- if precision > 38 -%}
-        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]+)?$', " ~ t ~ ", null)" -%}
+        {%- set number = "case when " ~ t ~ " rlike '^-?[0-9]+([.][0-9]+)?$' then " ~ t ~ " end" -%}
     {%- else -%}
-        {%- set number = "if(" ~ t ~ " rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$', try_cast(" ~ t ~ " as decimal("
-            ~ precision ~ ", " ~ scale ~ ")), null)" -%}
+        {%- set number = "case when " ~ t ~ " rlike '^-?[0-9]+([.][0-9]{0," ~ scale ~ "}0*)?$' then try_cast(" ~ t
+            ~ " as decimal(" ~ precision ~ ", " ~ scale ~ ")) end" -%}
     {%- endif -%}
     {{ number if is_name else let(text, 't', number) }}
 {%- endmacro %}
@@ -184,10 +186,10 @@
     first one has the first 6 bits, of which A to f are those without a sign. No bytes are zero.
 -#}
 {% macro small_decimal(text, precision, scale) -%}
-    if(octet_length({{ text }}) % 4 = 0 and (octet_length({{ text }}) < 12 or {{ text }} like '___________='),
-       try_cast(cast(conv(lpad(hex(try_to_binary({{ text }}, 'base64')), 16,
+    case when octet_length({{ text }}) % 4 = 0 and (octet_length({{ text }}) < 12 or {{ text }} like '___________=')
+       then try_cast(cast(conv(lpad(hex(try_to_binary({{ text }}, 'base64')), 16,
            if({{ text }} = '' or {{ text }} rlike '^[A-f]', '0', 'F')), 16, -10) as decimal(19, 0))
-           * {{ '0.' ~ '0' * (scale - 1) ~ '1bd' if scale else '1bd' }} as decimal({{ precision }}, {{ scale }})), null)
+           * {{ '0.' ~ '0' * (scale - 1) ~ '1bd' if scale else '1bd' }} as decimal({{ precision }}, {{ scale }})) end
 {%- endmacro %}
 
 {#-

@@ -65,7 +65,7 @@
     {{ return(['string', 'Enum', 'EnumSet', 'Json', 'Xml', 'Uuid', 'Ltree', 'TsVector', 'Interval', 'ZonedTime']) }}
 {%- endmacro %}
 
-{#- The types of a schema block, as `_written_types` has them, whose values are read right as a declared type. -#}
+{#- The types of a schema block, as `_type_in_schema` has them, whose values are read right as a declared type. -#}
 {% macro kinds_read_as(type) -%}
     {%- set name, integers = type.split('(')[0], ['int8', 'int16', 'int32', 'int64', 'int64 signed'] -%}
     {{ return(
@@ -83,17 +83,22 @@
     ) }}
 {%- endmacro %}
 
-{#-
-    What the schema block of a value says of each column: an array of structs with its `name` and its `type`, that of
-    `debezium_type` without parameters but the scale of a decimal; `string` of all texts that stay as they are. NULL
-    without a schema block.
--#}
-{% macro _written_types(c) -%}
+{#- The columns in the schema block of a value, as an array of structs; NULL without a schema block. -#}
+{% macro _fields_of_schema(c) -%}
     {%- set field = 'field string, type string, name string, parameters map<string, string>' -%}
     {%- set row = 'fields array<struct<' ~ field ~ '>>' -%}
     {%- set block = row if c.form == 'flat' else 'fields array<struct<field string, ' ~ row ~ '>>' -%}
     {%- set parsed = "from_json(value, 'schema struct<" ~ block
         ~ ">', map('maxStringLen', '2147483647')).schema.fields" -%}
+    {{ return(parsed if c.form == 'flat'
+        else 'flatten(filter(' ~ parsed ~ ', i -> i.field in (' ~ _literals(c.after) ~ ')).fields)') }}
+{%- endmacro %}
+
+{#-
+    The type that a schema block gives a column `f`, that of `debezium_type` without parameters but the scale of a
+    decimal; `string` of all texts that stay as they are.
+-#}
+{% macro _type_in_schema(c) -%}
     {%- set texts = 'ZonedTimestamp|Iso[A-Z][a-z]+' -%}
     {%- set encoded = 'Date|(Micro|Nano)?Time(stamp)?|VariableScaleDecimal|Point|Geo[a-z]+|[A-Z][a-z]+Vector|Bits|'
         ~ texts -%}
@@ -102,7 +107,6 @@
         {%- set scale = 'if(try_cast(' ~ scale ~ ' as int) > ' ~ c.greatest_scale ~ ' and try_cast(' ~ precision
             ~ ' as int) <= ' ~ c.greatest_scale ~ ', ' ~ precision ~ ', ' ~ scale ~ ')' -%}
     {%- endif -%}
-    {%- set type -%}
         case
             when f.type = 'string' and not coalesce(f.name, '') rlike '(^|[.])({{ texts }})$' then 'string'
             when f.name rlike '(^|[.])Decimal$' or f.type in ('double', 'float64') and f.name rlike '(^|[.])decimal$'
@@ -115,10 +119,6 @@
                 then 'int64 signed'
             else decode(f.type, 'float32', 'float', 'float64', 'double', f.type)
         end
-    {%- endset -%}
-    {%- set rows = parsed if c.form == 'flat' else 'get(filter(' ~ parsed ~ ', i -> i.field in ('
-        ~ _literals(c.after) ~ ')), 0).fields' -%}
-    transform({{ rows }}, f -> named_struct('name', f.field, 'type', {{ type }}))
 {%- endmacro %}
 
 {#-
@@ -142,11 +142,11 @@
 {% macro _written_type(name) -%}
     {%- set schemas, told = _compared_schemas(), {} -%}
     {%- for schema, types in schemas.items() if name in types -%}
-        {%- do told.setdefault(types[name], []).append(schema | int) -%}
+        {%- do told.setdefault(types[name], []).append((schema | int) ~ 'L') -%}
     {%- endfor -%}
-    coalesce(get(_written.type, array_position(_written.name, {{ literal(name) }}) - 1)
+    coalesce(get(_written.type, array_position(_written.field, {{ literal(name) }}) - 1)
     {%- for type, schemas in told.items() %},
-        if(_checksum in ({{ schemas | join(', ') }}), {{ literal(kinds_read_as(type)[0]) }}, null)
+        case when _checksum in ({{ schemas | join(', ') }}) then {{ literal(kinds_read_as(type)[0]) }} end
     {%- endfor %})
 {%- endmacro %}
 
@@ -175,29 +175,33 @@
 {#-
     Further columns of records. `_undeclared`: the columns that the schema block of an event gives a type that their
     model does not read. A block is looked at if it is none of those that `make run` has compared (`schemas` in the
-    YAML). Where a column had several types, `_written` is what it says. `tail`: what stands behind the block.
+    YAML). Where a column had several types, `_written` is what it says: an array of structs with `field` and `type`.
+    `tail`: what stands behind the block.
 -#}
 {% macro _written_columns(c, guarded, tail) -%}
-    {%- set several, schemas = [], _compared_schemas() | map('int') | join(', ') -%}
+    {%- set several, schemas, kinds = [], [], {} -%}
+    {%- for schema in _compared_schemas() -%} {%- do schemas.append((schema | int) ~ 'L') -%} {%- endfor -%}
     {%- for type, names in guarded.items() if ' | ' in type -%} {%- do several.extend(names) -%} {%- endfor -%}
     {%- set checksum = '_checksum' if several else _checksum_of_schema(tail) -%}
-    {%- set is_known = "startswith(value, '{\"schema\"') and " ~ checksum ~ ' in (' ~ schemas ~ ')' if schemas
-        else 'false' -%}
+    {%- set is_new = "(startswith(value, '{\"schema\"') and " ~ checksum ~ ' in (' ~ schemas | join(', ')
+        ~ ')) is not true' if schemas else 'true' -%}
+    {%- for type, names in guarded.items() -%}
+        {%- set read = [] -%}
+        {%- for one in type.split(' | ') -%} {%- do read.extend(kinds_read_as(one)) -%} {%- endfor -%}
+        {%- for name in names -%} {%- do kinds.update({name: read | join(',')}) -%} {%- endfor -%}
+    {%- endfor -%}
     {%- if guarded -%},
         {%- if several %}
         {{ _checksum_of_schema(tail) }} as _checksum,
-        if({{ is_known }}, null, {{ _written_types(c) }}) as _written,
+        case when {{ is_new }} then transform({{ _fields_of_schema(c) }},
+            f -> named_struct('field', f.field, 'type', {{ _type_in_schema(c) }})) end as _written,
         {%- endif %}
         case
-            when {{ is_known }}{{ ' or not (' ~ _begins_as_wrapped() ~ ')' if not several }} then null
-            {{ 'when _written is null then ' ~ literal(several | join(', ')) if several }}
-            else nullif(array_join(transform(filter({{ '_written' if several else _written_types(c) }}, w -> case
-            {%- for type, names in guarded.items() %}
-                {%- set kinds = [] %}
-                {%- for one in type.split(' | ') %} {%- do kinds.extend(kinds_read_as(one)) %} {%- endfor %}
-                when w.name in ({{ _literals(names) }}) then w.type not in ({{ _literals(kinds) }})
-            {%- endfor %}
-            end), w -> w.name), ', '), '')
+            {{ 'when ' ~ is_new ~ ' and _written is null then ' ~ literal(several | join(', ')) if several }}
+            when {{ '_written is not null' if several else is_new ~ ' and ' ~ _begins_as_wrapped() }}
+                then nullif(array_join(filter({{ '_written' if several else _fields_of_schema(c) }}, f -> find_in_set(
+                    {{ 'f.type' if several else _type_in_schema(c) }},
+                    from_json({{ literal(tojson(kinds)) }}, 'map<string, string>')[f.field]) = 0).field, ', '), '')
         end as _undeclared
     {%- endif -%}
 {%- endmacro %}

@@ -5,7 +5,8 @@
 {% macro type_date(value) -%}
     {{ return({
         'json': 'int',
-        'sql': 'if(' ~ value ~ " between -719162 and 2932896, date_add(date '1970-01-01', " ~ value ~ '), null)',
+        'sql': 'case when ' ~ value ~ " between -719162 and 2932896 then date_add(date '1970-01-01', " ~ value
+            ~ ') end',
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -17,23 +18,23 @@
 -#}
 {% macro type_time(value, per_second) -%}
     {%- set width = {1000: 3, 1000000: 6, 1000000000: 9}[per_second] -%}
-    {%- set seconds = '(abs(' ~ value ~ ') div ' ~ per_second ~ ')' -%}
-    {%- set fraction = "rtrim('0', lpad(cast(abs(" ~ value ~ ") % " ~ per_second ~ " as string), " ~ width
+    {%- set seconds = '(abs(' ~ value ~ ') div ' ~ per_second ~ 'L)' -%}
+    {%- set fraction = "rtrim('0', lpad(cast(abs(" ~ value ~ ") % " ~ per_second ~ "L as string), " ~ width
         ~ ", '0'))" -%}
     {%- set sql -%}
         concat(
-            if({{ value }} < 0, '-', ''),
-            lpad(cast({{ seconds }} div 3600 as string), greatest(2, length(cast({{ seconds }} div 3600 as string))),
+            if({{ value }} < 0L, '-', ''),
+            lpad(cast({{ seconds }} div 3600L as string), greatest(2, length(cast({{ seconds }} div 3600L as string))),
                 '0'), ':',
-            lpad(cast({{ seconds }} div 60 % 60 as string), 2, '0'), ':',
-            lpad(cast({{ seconds }} % 60 as string), 2, '0'),
-            if({{ value }} % {{ per_second }} = 0, '', concat('.', {{ fraction }}))
+            lpad(cast({{ seconds }} div 60L % 60L as string), 2, '0'), ':',
+            lpad(cast({{ seconds }} % 60L as string), 2, '0'),
+            if({{ value }} % {{ per_second }}L = 0L, '', concat('.', {{ fraction }}))
         )
     {%- endset -%}
     {{ return({
         'json': 'bigint',
-        'sql': 'if(' ~ value ~ ' between ' ~ -3020400 * per_second ~ ' and ' ~ 3020400 * per_second ~ ', ' ~ sql
-            ~ ', null)',
+        'sql': 'case when ' ~ value ~ ' between ' ~ -3020400 * per_second ~ 'L and ' ~ 3020400 * per_second ~ 'L then '
+            ~ sql ~ ' end',
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -44,16 +45,16 @@
     9999, and where nanoseconds would be cut off, the value cannot be given and is rejected.
 -#}
 {% macro type_timestamp(value, per_second) -%}
-    {%- set micros = {1000: value ~ ' * 1000', 1000000: value, 1000000000: value ~ ' div 1000'}[per_second] -%}
+    {%- set micros = {1000: value ~ ' * 1000L', 1000000: value, 1000000000: value ~ ' div 1000L'}[per_second] -%}
     {%- if per_second == 1000000000 -%}
-        {%- set is_exact = value ~ ' % 1000 = 0' -%}
+        {%- set is_exact = value ~ ' % 1000L = 0L' -%}
     {%- else -%}
         {%- set is_exact = value ~ ' between ' ~ -62135596800 * per_second ~ ' and '
             ~ (253402300800 * per_second - 1) -%}
     {%- endif -%}
     {{ return({
         'json': 'bigint',
-        'sql': 'cast(timestamp_micros(if(' ~ is_exact ~ ', ' ~ micros ~ ', null)) as timestamp_ntz)',
+        'sql': 'cast(timestamp_micros(case when ' ~ is_exact ~ ' then ' ~ micros ~ ' end) as timestamp_ntz)',
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -68,7 +69,7 @@
         ~ '[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$' -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(' ~ value ~ " rlike '" ~ form ~ "', try_cast(" ~ value ~ ' as timestamp), null)',
+        'sql': 'case when ' ~ value ~ " rlike '" ~ form ~ "' then try_cast(" ~ value ~ ' as timestamp) end',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
@@ -83,7 +84,8 @@
     {%- set clock = '^' ~ _date_form() ~ '[ T]' ~ _time_form() ~ '([.][0-9]{0,6}0*)?$' -%}
     {%- set sql -%}
         case schema_of_variant({{ value }})
-            when 'STRING' then {{ let(text, 't', "if(t rlike '" ~ clock ~ "', try_cast(t as timestamp_ntz), null)") }}
+            when 'STRING' then {{ let(text, 't', "case when t rlike '" ~ clock
+                ~ "' then try_cast(t as timestamp_ntz) end") }}
             when 'BIGINT' then {{ let("try_variant_get(" ~ value ~ ", '$', 'bigint')", 'n',
                 type_timestamp('n', 1000)['sql']) }}
         end
@@ -103,8 +105,8 @@
     } -%}
     {{ return({
         'json': 'string',
-        'sql': 'if(' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$', try_cast(rtrim('Z', " ~ value ~ ') as ' ~ spark
-            ~ '), null)',
+        'sql': 'case when ' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$' then try_cast(rtrim('Z', " ~ value
+            ~ ') as ' ~ spark ~ ') end',
         'can_fail': true,
         'omitted': is_placeholder(value),
     }) }}
