@@ -111,9 +111,8 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
-    manifest = None
+    manifest = dbt_commands.manifest()
     if own.files:
-        manifest = dbt_commands.manifest()
         own.choose(manifest, wanted, [system for system, done in of_systems.items() if done.topics])
         for path, missing in sorted(own.waiting.items()):
             say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
@@ -121,7 +120,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
     others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
     if kind_of_views() == "table" and any(built.has_views(system) for system in systems):
-        _drop_views(spark, manifest or dbt_commands.manifest(), wanted.keys() | own.chosen.keys())
+        _drop_views(spark, manifest, wanted.keys() | own.chosen.keys())
     failed: list[str] = []
     # What is rebuilt reads all that the events model has: what landed has to be in there already.
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
@@ -137,7 +136,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     return len(failed)
 
 
-def _run(selected: list[str], options: list[str], say: Say, models: Collection[str], manifest: Any = None) -> list[str]:
+def _run(selected: list[str], options: list[str], say: Say, models: Collection[str], manifest: Any) -> list[str]:
     """Build models. Returns the names of those that failed.
 
     Another machine, which the lock does not keep out, may build the same tables: of two commits Iceberg refuses the
@@ -270,21 +269,21 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         others += sorted(_monitoring(system))
     with _building(say):
         failed: list[str] = []
+        manifest = dbt_commands.manifest()
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
             if names:
-                failed += _run(_with_live_tables(spark, systems, names), options, say, names)
-        failed += resets.ask(spark, systems, [*rebuilt, *others], say)
+                failed += _run(_with_live_tables(spark, systems, names), options, say, names, manifest)
+        failed += resets.ask(spark, systems, [*rebuilt, *others], say, manifest)
         if not failed:
-            failed += _build_own(Built(), [*others, *rebuilt], say)
+            failed += _build_own(Built(), [*others, *rebuilt], say, manifest)
     return len(failed)
 
 
-def _build_own(built: Built, changed: list[str], say: Say) -> list[str]:
+def _build_own(built: Built, changed: list[str], say: Say, manifest: Any) -> list[str]:
     """Build the models that people wrote and that read the changed ones. Returns those that failed."""
     own = OwnModels(own_files(MODELS, digest_of_macros()), built.state["own"], set(), built.state["batches"].keys())
     failed: list[str] = []
     if own.files:
-        manifest = dbt_commands.manifest()
         own.choose(manifest, changed, [])
         if own.chosen:
             failed = _run(sorted(own.chosen), [], say, own.chosen, manifest)

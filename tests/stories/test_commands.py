@@ -491,5 +491,5 @@ def test_what_another_machine_builds_meanwhile_is_built_again(
         return ["a", "b"]
 
     monkeypatch.setattr(lakehouse._dbt_commands, "run", refuse)
-    assert build._run(["a", "b", "c"], ["--full-refresh"], print, ["a", "b", "c"]) == ["a", "b"]
+    assert build._run(["a", "b", "c"], ["--full-refresh"], print, ["a", "b", "c"], None) == ["a", "b"]
     assert tries == [["run", "--select", *names, "--full-refresh"] for names in ("abc", "ab", "ab", "ab")]
