@@ -14,7 +14,7 @@
         ],
         'document_key': ['id', '_id'],
         'field_update': {
-            'set': 'if(' ~ update ~ ' is null, null, coalesce(' ~ update ~ ".updatedFields, '{}'))",
+            'set': 'case when ' ~ update ~ ' is not null then coalesce(' ~ update ~ ".updatedFields, '{}') end",
             'removed': 'coalesce(' ~ update ~ '.removedFields, array())',
             'truncated': 'coalesce(' ~ update ~ '.truncatedArrays, array())',
             'otherwise': 'capture.mode has to be change_streams_update_full',

@@ -116,7 +116,7 @@ from ({{ judged }}) as judged
         {{ c.op }} as {{ '_event_op' if has_two_halves else '_op' }}
         {{- _written_columns(c, _guarded_columns(c, fields), tail) }}
     from {{ parsed_event(events, condition, envelope_schema(c, row_keys, of_row), c.form == 'flat',
-        has_own_payload) }}
+        has_own_payload, _parsed_document_key(c) if c.form == 'document' else none) }}
     {%- if c.form == 'document' %}
     {{ parsed_document(c, keys, columns) }}
     {%- endif %}
@@ -241,8 +241,8 @@ from ({{ judged }}) as judged
             ~ literal(field.name) ~ ")" -%}
         {{ return(field.omitted ~ ' or ' ~ listed if field.omitted else listed) }}
     {%- elif c.left_out == 'untouched' -%}
-        {{ return('_touched is not null'
-            ~ ('' if field.is_document else ' and not array_contains(_touched, ' ~ literal(field.name) ~ ')')) }}
+        {{ return('_update.touched is not null'
+            ~ ('' if field.is_document else ' and not array_contains(_update.touched, ' ~ literal(field.name) ~ ')')) }}
     {%- else -%}
         {{ return(none) }}
     {%- endif -%}

@@ -1,37 +1,38 @@
 {#-
-    Lateral views that parse the texts of JSON in which a connector of form `document` has its images and its key:
+    A lateral view that parses the texts of JSON in which a connector of form `document` has its images and its key:
 
-    - `_after`: the document with the declared columns, or the fields that an update sets if it carries no document,
-    - `_before`: the document before a delete,
-    - `_document_key`: the key as the record's own key has it,
-    - `_touched`, `_patches`: of an update that carries no document, the fields that it sets or removes, and all that it
-      does, in its order; NULL of all other events,
-    - `_document_end`, `_document_corrupt`: as of the value itself.
+    - `_document`: `after`, the document with the declared columns, or the fields that an update sets if it carries no
+      document; `before`, the document before a delete; `key`, as the record's own key has it; `_end` and `_corrupt`, as
+      of the value itself,
+    - `_update`: of an update that carries no document, the fields that it sets or removes (`touched`), and all that it
+      does, in its order (`patches`); NULL of all other events.
 
-    All texts are parsed in one go; the generators keep Spark from copying the parse.
+    All texts are parsed in one go; the generator keeps Spark from copying the parse.
 -#}
 {% macro parsed_document(c, keys, columns) -%}
 {%- set payload = '_event.payload' -%}
-    lateral view inline(array(from_json(
-        key, 'payload struct<{{ c.document_key[0] }}: string>, {{ c.document_key[0] }} string'
-    ))) as _key_payload, _key_text
-    lateral view inline(array(if(
-        {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null,
-        {{ let(_parsed_members(c.field_update.set), 'fields', _touched_and_patches(c, 'fields')) }},
-        named_struct(
-            'touched', cast(null as array<string>),
-            'patches', cast(null as array<struct<path: array<string>, size: int, value: string>>)
-        )
-    ))) as _touched, _patches
-    lateral view inline(array(from_json(
-        concat(
-            '{"after":', coalesce({{ payload }}.after, if({{ c.op }} = 'u', {{ c.field_update.set }}, null), 'null'),
-            ',"before":', if({{ c.op }} = 'd', coalesce({{ payload }}.before, 'null'), 'null'),
-            ',"key":', coalesce(_key_payload.{{ c.document_key[0] }}, _key_text, 'null'), ',"_end":1}'
-        ),
-        {{ literal(_document_schema(keys, columns)) }},
+    lateral view inline(array(named_struct(
+        '_document', from_json(
+            concat(
+                '{"after":', coalesce({{ payload }}.after, case when {{ c.op }} = 'u' then {{ c.field_update.set }} end,
+                    'null'),
+                ',"before":', if({{ c.op }} = 'd', coalesce({{ payload }}.before, 'null'), 'null'),
+                ',"key":', coalesce(_key.payload.{{ c.document_key[0] }}, _key.{{ c.document_key[0] }}, 'null'),
+                ',"_end":1}'
+            ),
+            {{ literal(_document_schema(keys, columns)) }},
             map('columnNameOfCorruptRecord', '_corrupt', 'maxStringLen', '2147483647')
-    ))) as _after, _before, _document_key, _document_end, _document_corrupt
+        ),
+        '_update', case
+            when {{ payload }}.after is null and {{ c.op }} = 'u' and {{ c.field_update.set }} is not null
+                then {{ let(_parsed_members(c.field_update.set), 'fields', _touched_and_patches(c, 'fields')) }}
+        end
+    ))) as _document, _update
+{%- endmacro %}
+
+{#- The key of a record, parsed: the text of JSON that holds the key of a document. -#}
+{% macro _parsed_document_key(c) -%}
+    from_json(key, 'payload struct<{{ c.document_key[0] }}: string>, {{ c.document_key[0] }} string')
 {%- endmacro %}
 
 {% macro _document_schema(keys, columns) -%}
@@ -56,21 +57,23 @@
 {#- The JSON value of a column: the whole document as it came, a field of it, or the key. -#}
 {% macro _document_value(name, type, is_whole, keys) -%}
     {%- if is_whole -%}
-        if(_op = 'd', {{ 'null' if keys else '_event.payload.before' }}, _event.payload.after)
+        {{ _of_row('_op', '_event.payload.before', '_event.payload.after', keys) }}
     {%- elif name in keys -%}
         {%- set key -%}
         coalesce(
-            {{ _json_value('_document_key', type.json) }},
-            {{ _json_value('_after.' ~ quoted(name), type.json) }},
-            {{ _json_value('_before.' ~ quoted(name), type.json) }}
+            {{ _json_value('_document.key', type.json) }},
+            {{ _json_value('_document.after.' ~ quoted(name), type.json) }},
+            {{ _json_value('_document.before.' ~ quoted(name), type.json) }}
         )
         {%- endset -%}
         {#- The digits of an ObjectId as a text are the key of another document. #}
-        {{- let(key, 'k', "if(schema_of_variant(k) = 'STRING', null, k)") if type.type == 'Bson(objectId)' else key }}
+        {{- let(key, 'k', "case when schema_of_variant(k) <> 'STRING' then k end")
+            if type.type == 'Bson(objectId)' else key }}
     {%- elif keys -%}
-        if(_op = 'd', null, {{ _json_value('_after.' ~ quoted(name), type.json) }})
+        {{ _of_row('_op', none, _json_value('_document.after.' ~ quoted(name), type.json), keys) }}
     {%- else -%}
-        {{ _json_value("if(_op = 'd', _before." ~ quoted(name) ~ ', _after.' ~ quoted(name) ~ ')', type.json) }}
+        {{ _json_value("if(_op = 'd', _document.before." ~ quoted(name) ~ ', _document.after.' ~ quoted(name) ~ ')',
+            type.json) }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -86,9 +89,9 @@
     {%- set closed = columns.keys() | reject('in',
         _columns_of_json('Bson(any)', keys, columns) + _columns_of_json('Bson(document)', keys, columns)) | list -%}
     {%- if whole -%}
-        _touched is not null
+        _update is not null
     {%- else -%}
-        _touched is not null and _patches is null or exists(_patches, p ->
+        _update.touched is not null and _update.patches is null or exists(_update.patches, p ->
             p.path is null or p.size < 0
             {%- if closed %} or (size(p.path) > 1 or p.size is not null)
                 and p.path[0] in ({{ _literals(closed) }}){% endif %})
@@ -143,11 +146,12 @@
     concat(
         {%- for name in _columns_of_json('Bson(document)', keys, columns) %}
         {%- set column = literal(kept.get(name, name)) %}
-        transform(_patches, (p, i) -> {{ _patch('_position', column, 'i', 'p.path', 'p.size', 'p.value') }}),
+        transform(_update.patches, (p, i) -> {{ _patch('_position', column, 'i', 'p.path', 'p.size', 'p.value') }}),
         {%- endfor %}
         {%- if fields %}
         transform(
-            filter(_patches, p -> p.path[0] in ({{ _literals(fields) }}) and (size(p.path) > 1 or p.size is not null)),
+            filter(_update.patches,
+                p -> p.path[0] in ({{ _literals(fields) }}) and (size(p.path) > 1 or p.size is not null)),
             {%- set column = _name_kept('p.path[0]', fields, kept) %}
             (p, i) -> {{ _patch('_position', column, 'i', 'slice(p.path, 2, size(p.path))', 'p.size', 'p.value') }}
         ),

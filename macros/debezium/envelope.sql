@@ -9,13 +9,16 @@
     does, the rest is no whole JSON (`_end`). The generator keeps Spark from copying the parse into every expression
     that reads it, and into filters.
 -#}
-{% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false) -%}
+{% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false, parsed_key=none) -%}
 {%- set begins = '{"schema":' ~ ('{' if is_flat else '') -%}
 {%- set is_payload = "startswith(_tail, '{')" if is_flat
     else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
     (
         select *{% if not has_own_payload %},
         case when startswith(value, '{{ begins }}') then substring_index(value, '"payload":', -1) end as _tail
+        {%- endif %}
+        {%- if parsed_key %},
+        {{ parsed_key }} as _key
         {%- endif %}
         from {{ events }} where {{ condition }}
     ) as records
@@ -93,7 +96,7 @@
 {#- An image as a struct; of several members the first that is there, of flattened rows the value itself. -#}
 {% macro _image(c, image) -%}
     {%- if c.form == 'flat' -%} {{ return('_event.payload') }} {%- endif -%}
-    {%- if c.form == 'document' -%} {{ return('_' ~ image) }} {%- endif -%}
+    {%- if c.form == 'document' -%} {{ return('_document.' ~ image) }} {%- endif -%}
     {{ return(_of_members(c, image, '_event.payload.{}')) }}
 {%- endmacro %}
 
@@ -126,7 +129,7 @@
 {%- endmacro %}
 
 {% macro _json_value(value, json) -%}
-    {{ 'if(is_variant_null(' ~ value ~ '), null, ' ~ value ~ ')' if json == 'variant' else value }}
+    {{ 'case when not is_variant_null(' ~ value ~ ') then ' ~ value ~ ' end' if json == 'variant' else value }}
 {%- endmacro %}
 
 {#-

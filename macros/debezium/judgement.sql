@@ -111,7 +111,7 @@
         {%- if c.tombstone_deletes and keys %}
         when coalesce(trim(left(value, 64)), '') = '' and _event.payload is null then {{ _if_no_key(fields) }}
         {%- endif %}
-        when _end is null{{ ' or _document_end is null' if c.form == 'document' }} then 'invalid_json'
+        when _end is null{{ ' or _document._end is null' if c.form == 'document' }} then 'invalid_json'
         when _op is null then 'not_an_envelope'
         when _op not in ('c', 'r', 'u', 'd', 't') then 'unknown_operation'
         {{ c.reject }}
@@ -130,9 +130,10 @@
         {%- if _guarded_columns(c, fields) %}
         when _undeclared is not null and _event.payload is not null then 'undeclared_schema' || ': ' || _undeclared
         {%- endif %}
-        when _corrupt is not null{{ ' or _document_corrupt is not null' if c.form == 'document' }}
+        when _corrupt is not null{{ ' or _document._corrupt is not null' if c.form == 'document' }}
             then 'value_of_wrong_type'
-        when _op <> 'd' and {% if c.form == 'document' %}_after{% else %}_row{% endif %} is null then 'no_after_image'
+        when _op <> 'd' and {% if c.form == 'document' %}_document.after{% else %}_row{% endif %} is null
+            then 'no_after_image'
         {%- if c.form == 'document' %}
         when {{ _cannot_be_patched(keys, columns) }}
             then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}

@@ -7,10 +7,11 @@
     {%- if kind == 'document' -%} {{ return(_plain_type('string', value)) }}
     {%- elif kind == 'any' -%} {%- set sql = 'coalesce(' ~ _bson_whole_text(value) ~ ', to_json(' ~ value ~ '))' -%}
     {%- elif kind == 'string' -%}
-        {%- set sql = "if(schema_of_variant(" ~ value ~ ") = 'STRING', " ~ _bson_member(value, '') ~ ', null)' -%}
+        {%- set sql = "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ _bson_member(value, '')
+            ~ ' end' -%}
     {%- elif kind == 'bool' -%}
-        {%- set sql = "if(schema_of_variant(" ~ value ~ ") = 'BOOLEAN', try_variant_get(" ~ value
-            ~ ", '$', 'boolean'), null)" -%}
+        {%- set sql = "case when schema_of_variant(" ~ value ~ ") = 'BOOLEAN' then try_variant_get(" ~ value
+            ~ ", '$', 'boolean') end" -%}
     {%- elif kind == 'objectId' -%} {%- set sql = _bson_object_id(value) -%}
     {%- elif kind == 'long' -%} {%- set sql = _bson_long(value) -%}
     {%- elif kind == 'double' -%} {%- set sql = _bson_double(value) -%}
@@ -40,7 +41,7 @@
 
 {% macro _bson_long(value) -%}
     if(schema_of_variant({{ value }}) = 'BIGINT', try_variant_get({{ value }}, '$', 'bigint'),
-       {{ let(_bson_whole_text(value), 't', "if(t rlike '^-?[0-9]+$', try_cast(t as bigint), null)") }})
+       {{ let(_bson_whole_text(value), 't', "case when t rlike '^-?[0-9]+$' then try_cast(t as bigint) end") }})
 {%- endmacro %}
 
 {#- Not every whole number beyond 2^53 is a double: none of them is taken for one. -#}
@@ -53,13 +54,13 @@
         else coalesce(
             {{ _finite('try_cast(' ~ _bson_member(value, '$numberDouble') ~ ' as double)') }},
             {{ let(_bson_long(value), 'n',
-                'if(n between -9007199254740992 and 9007199254740992, cast(n as double), null)') }}
+                'case when n between -9007199254740992 and 9007199254740992 then cast(n as double) end') }}
         )
     end
 {%- endmacro %}
 
 {% macro _finite(number) -%}
-    {{ let(number, 'd', "if(abs(d) < double('Infinity'), d, null)") }}
+    {{ let(number, 'd', "case when abs(d) < double('Infinity') then d end") }}
 {%- endmacro %}
 
 {#- Decimal128, as its text, or as DECIMAL where precision and scale are given and no digits are lost. -#}
@@ -72,7 +73,7 @@
 {#- Twenty-four hexadecimal digits; some writers leave their object out. -#}
 {% macro _bson_object_id(value) -%}
     {%- set text = 'lower(coalesce(' ~ _bson_member(value, '$oid') ~ ', ' ~ _bson_member(value, '') ~ '))' -%}
-    {{ let(text, 't', "if(t rlike '^[0-9a-f]{24}$', t, null)") }}
+    {{ let(text, 't', "case when t rlike '^[0-9a-f]{24}$' then t end") }}
 {%- endmacro %}
 
 {#- An instant in milliseconds, as a number, as an object with its text, or in ISO 8601. -#}
@@ -82,7 +83,7 @@
     {%- set instant -%}
         if(t rlike '^-?[0-9]+$',
            {{ let('try_cast(t as bigint)', 'n',
-               'timestamp_millis(if(n between -62135596800000 and 253402300799999, n, null))') }},
+               'case when n between -62135596800000 and 253402300799999 then timestamp_millis(n) end') }},
            {{ type_zoned_timestamp('t')['sql'] }})
     {%- endset -%}
     {{ let(text, 't', instant) }}
@@ -95,6 +96,6 @@
     coalesce(
         try_to_binary({{ text }}, 'base64'),
         {{ let(_bson_member(value, '$uuid'), 'u',
-            "if(u rlike '^[0-9a-fA-F-]{36}$', try_to_binary(replace(u, '-', ''), 'hex'), null)") }}
+            "case when u rlike '^[0-9a-fA-F-]{36}$' then try_to_binary(replace(u, '-', ''), 'hex') end") }}
     )
 {%- endmacro %}

@@ -19,8 +19,8 @@
 {% macro type_double(value) -%}
     {{ return({
         'json': 'double',
-        'sql': "case when abs(" ~ value ~ ") <> double('Infinity') or " ~ _spells_infinity() ~ " then " ~ value
-            ~ " end",
+        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), case when " ~ _spells_infinity() ~ " then " ~ value
+            ~ " end, " ~ value ~ ")",
         'can_fail': true,
         'omitted': none,
     }) }}
@@ -51,7 +51,10 @@
     {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
 {%- endmacro %}
 
-{#- Whether an event has it as a text of its own. Asked of infinite values only. -#}
+{#-
+    Whether an event has it as a text of its own. Asked of infinite values only, in a branch of its own: what stands
+    behind an `or` Spark may compute of each event, if it needs it twice.
+-#}
 {% macro _spells_infinity() -%}
     value rlike '"[+-]?Infinity"'
 {%- endmacro %}
@@ -63,8 +66,9 @@
 {% macro type_float(value) -%}
     {%- set sql -%}
         case
-            when abs({{ value }}) < 3.4028235677973366e38d or isnan({{ value }})
-                or abs({{ value }}) = double('Infinity') and {{ _spells_infinity() }} then cast({{ value }} as float)
+            when abs({{ value }}) = double('Infinity')
+                then case when {{ _spells_infinity() }} then cast({{ value }} as float) end
+            when abs({{ value }}) < 3.4028235677973366e38d or isnan({{ value }}) then cast({{ value }} as float)
         end
     {%- endset -%}
     {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
