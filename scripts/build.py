@@ -267,6 +267,8 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
                 others += layers
         rebuilt += [f"{system}__events"] if is_routed else []
         others += sorted(_monitoring(system))
+    if not others and not rebuilt:
+        return 0
     with _building(say):
         failed: list[str] = []
         manifest = dbt_commands.manifest()

@@ -7,7 +7,7 @@
 
     Spark analyses this statement in every run, and its time grows with the text. So names that stand often are short.
     It does so in passes over all of it. A conversion that is not written, that of a NULL too, takes a pass more: hence
-    each cast, and `case when … then … end` for `if(…, …, null)`.
+    the casts, and `case when … then … end` for `if(…, …, null)`, where most tables have it.
 -#}
 {% macro debezium_changes(events, topics, connector, table, keys, columns, routed=false, epochs=[], renamed={}) -%}
     {%- set declared = dict(

@@ -83,7 +83,7 @@
     ) }}
 {%- endmacro %}
 
-{#- The columns in the schema block of a value, as an array of structs; NULL without a schema block. -#}
+{#- The columns in the schema block of a value, as an array of structs; NULL where there is no block of a row. -#}
 {% macro _fields_of_schema(c) -%}
     {%- set field = 'field string, type string, name string, parameters map<string, string>' -%}
     {%- set row = 'fields array<struct<' ~ field ~ '>>' -%}
@@ -91,7 +91,7 @@
     {%- set parsed = "from_json(value, 'schema struct<" ~ block
         ~ ">', map('maxStringLen', '2147483647')).schema.fields" -%}
     {{ return(parsed if c.form == 'flat'
-        else 'flatten(filter(' ~ parsed ~ ', i -> i.field in (' ~ _literals(c.after) ~ ')).fields)') }}
+        else 'get(filter(' ~ parsed ~ ', i -> i.field in (' ~ _literals(c.after) ~ ')), 0).fields') }}
 {%- endmacro %}
 
 {#-

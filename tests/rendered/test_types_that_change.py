@@ -177,10 +177,14 @@ def test_an_event_of_another_type_than_is_declared_is_rejected_until_it_is_decla
     # Neither of the types, and none at all: the column had several, and only a schema block tells.
     lakehouse.land("undeclared", [of_schema(4, {"price": MICROS, "n": INT}, {"price": 4, "n": 4})])
     lakehouse.land("undeclared", [event("c", 5, {"id": 5, "price": unscaled(5), "n": 5})])
+    empty = event("c", 6, {"id": 6, "price": None, "n": None})
+    of_no_row = {"schema": {"type": "struct", "fields": []}, "payload": json.loads(empty["value"])}
+    lakehouse.land("undeclared", [{**empty, "value": json.dumps(of_no_row)}])
     lakehouse.forget()
     assert lakehouse.rejected("undeclared") == [
         ("shop.public.orders/0/4", "undeclared_schema: price"),
         ("shop.public.orders/0/5", "undeclared_schema: price, n"),
+        ("shop.public.orders/0/6", "undeclared_schema: price, n"),
     ]
 
 
