@@ -96,7 +96,8 @@ class Command:
     def wait_until_held(self) -> None:
         """Until the process is where `at` has it wait for `go_on`."""
         assert self.process and self.process.stdout
-        assert any(line.startswith("held ") for line in self.process.stdout), self.process.wait()
+        line = next((line for line in self.process.stdout if line.startswith(("held ", "#"))), "it died")
+        assert line.startswith("held "), line
 
     def go_on(self) -> None:
         assert self.process and self.process.stdin
@@ -469,7 +470,8 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
     story.goes_on()
     story.append()
     assert commands[0].do("land", environment=story.environment()) == 3
-    models = [f"{story.system}__{name}" for name in ("orders", "notes", "event_counts")]
+    orders, notes, counts = (f"{story.system}__{name}" for name in ("orders", "notes", "event_counts"))
+    models = [f"stg_{orders}", f"stg_{notes}", orders, notes, counts]
     for command in commands[:2]:
         command.start("dbt", "run", "--select", *models)
     told = [said for _, said in (command.end() for command in commands[:2])]
@@ -487,17 +489,14 @@ def test_pipelines_started_at_once_on_a_new_lakehouse_do_each_thing_once(tmp_pat
     story.goes_on()
     story.append()
     commands[0].do("land", environment=story.environment())
-    commands[0].start("dbt", "run", "--select", *models, at=(1, "held", r"insert into \S*__notes", 0.0))
+    commands[0].start("dbt", "run", "--select", *models, at=(1, "held", r"insert into \S*stg_\S*__notes", 0.0))
     commands[0].wait_until_held()
     assert commands[1].do("dbt", "run", "--select", *models) == [0, []]
     commands[0].go_on()
-    failed, (conflict, skipped) = commands[0].end()
-    assert (
-        failed == 2
-        and conflict.startswith(f"  {models[1]}: ")
-        and "ValidationException: Found conflicting files" in conflict
-    )
-    assert skipped == f"  {models[2]}: skipped"
+    failed, (conflict, *skipped) = commands[0].end()
+    assert failed == 3 and conflict.startswith(f"  stg_{notes}: "), (failed, conflict, skipped)
+    assert "ValidationException: Found conflicting files" in conflict
+    assert sorted(skipped) == [f"  {counts}: skipped", f"  {notes}: skipped"]
     story.check(commands[0])
     for command in commands[:2]:
         command.stop()
