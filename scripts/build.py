@@ -100,7 +100,6 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     built = Built()
     of_systems = dict(zip(systems, scaffolded, strict=True))
     macros, silver = digest_of_macros(), relations_in(spark, "silver")
-    ids = {system: bronze_id(spark, system) for system in systems}
     texts: dict[str, str] = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     for system, done in of_systems.items():
@@ -111,6 +110,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     if not wanted and not own.is_behind():
         say("Nothing new to build.")
         return 0
+    ids = {system: bronze_id(spark, system) for system in systems}
     manifest = dbt_commands.manifest()
     if own.files:
         own.choose(manifest, wanted, [system for system, done in of_systems.items() if done.topics])

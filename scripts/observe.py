@@ -72,10 +72,15 @@ class Bronze:
         self._spark = spark
         self._name = f"bronze.`{system}`"
         self._silver: set[str] | None = None  # what there is
+        self._newest: int | None = None
 
     def newest_batch(self) -> int:
-        """The number of the newest batch; 0 where there is none."""
-        return self._spark.sql(f"select max(batch) as batch from {self._name}").collect()[0].batch or 0
+        """The number of the newest batch; 0 where there is none. What lands from now on is left to the next run."""
+        self._newest = self._spark.sql(f"select max(batch) as batch from {self._name}").collect()[0].batch or 0
+        return self._newest
+
+    def _has_nothing(self, above_batch: int) -> bool:
+        return self._newest is not None and self._newest <= above_batch
 
     def topics(self) -> set[str]:
         """All topics that have records."""
@@ -88,6 +93,8 @@ class Bronze:
         One event of each shape is looked at, whatever its place; for the types of values without a schema block some
         more.
         """
+        if not further and self._has_nothing(above_batch):
+            return []
         rows = self._spark.table(self._name).where("value is not null")
         is_new = F.col("batch") > above_batch
         rows = rows.where(is_new | F.col("topic").isin(*further) if further else is_new)
@@ -132,6 +139,8 @@ class Bronze:
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         """What each topic has above a batch, ordered by topic."""
+        if self._has_nothing(above_batch):
+            return []
         place = "if(file is null, concat('offset ', offset), concat(file, ':', line))"
         first = f"min_by({place}, struct(batch, coalesce(line, offset))) filter (where error is null) as first"
         rows = self._spark.sql(

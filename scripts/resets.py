@@ -21,31 +21,39 @@ def ask(
     Args:
         manifest: what dbt has parsed; without it dbt parses.
     """
-    logs = [f"staging.`{log}`" for system in systems for log in _logs(spark, system).values() if log in models]
+    found = _logs(spark, systems).values()
+    logs = [f"staging.`{log}`" for of_system in found for log in of_system.values() if log in models]
     arguments = ["run-operation", "store_log_resets", "--args", json.dumps({"logs": logs})]
     return dbt_commands.run(arguments, say, manifest=manifest) if logs else []
 
 
-def resets(spark: SparkSession, system: str) -> dict[str, dict[str, list[int]]]:
-    """Where the source's log started over: table → partition or file → first number, last one, and how many changes."""
-    found = {}
-    for table, log in _logs(spark, system).items():
-        stored = property_of(spark, f"staging.`{log}`", "cdc.resets")
-        if stored.startswith("{") and (places := json.loads(stored)):
-            found[table] = places
+def resets(spark: SparkSession, systems: list[str]) -> dict[str, dict[str, dict[str, list[int]]]]:
+    """Where a source's log started over: system → table → partition or file → first number, last one, how many changes.
+
+    Only tables of which a reset was found are in it.
+    """
+    found: dict[str, dict[str, dict[str, list[int]]]] = {system: {} for system in systems}
+    for system, logs in _logs(spark, systems).items():
+        for table, log in logs.items():
+            stored = property_of(spark, f"staging.`{log}`", "cdc.resets")
+            if stored.startswith("{") and (places := json.loads(stored)):
+                found[system][table] = places
     return found
 
 
-def _logs(spark: SparkSession, system: str) -> dict[str, str]:
-    """Table → its change log, of those that are there."""
+def _logs(spark: SparkSession, systems: list[str]) -> dict[str, dict[str, str]]:
+    """System → table → its change log, of those that are there."""
     there = tables_in(spark, "staging")
-    logs = {one.table.name: one.model("staging", system) for one in declared_tables(system, MODELS).values()}
-    return {table: log for table, log in logs.items() if log in there}
+    named = {
+        system: {one.table.name: one.model("staging", system) for one in declared_tables(system, MODELS).values()}
+        for system in systems
+    }
+    return {system: {table: log for table, log in logs.items() if log in there} for system, logs in named.items()}
 
 
 def report_resets(spark: SparkSession, systems: list[str]) -> None:
     """Say where the source's log started over."""
-    found = {system: resets(spark, system) for system in systems}
+    found = resets(spark, systems)
     for system, tables in found.items():
         for table, places in tables.items():
             runs.warn(system)

@@ -279,7 +279,7 @@ class Lakehouse:
 
         models = {path.stem for path in (self.project / "models").glob(f"staging/{system}/*.sql")}
         assert not resets.ask(self.spark, [system], models, print)
-        return resets.resets(self.spark, system)
+        return resets.resets(self.spark, [system])[system]
 
     def failing(self, *models: str, test: str = "") -> dict[str, Any]:
         """`<test> <model>` → what it finds, of the tests in the YAML of these models, run by the engine."""

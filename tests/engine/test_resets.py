@@ -52,7 +52,7 @@ def stored(lakehouse: Lakehouse, system: str) -> dict[str, dict[str, list[int]]]
     """The resets that the last run has found; `Lakehouse.resets` asks once more."""
     from scripts import resets
 
-    return resets.resets(lakehouse.spark, system)
+    return resets.resets(lakehouse.spark, [system])[system]
 
 
 def log(lakehouse: Lakehouse, system: str, records: Any, connector: str | None = None) -> None:
@@ -122,7 +122,7 @@ def test_a_reset_is_reported_once_whether_a_run_is_killed_before_its_merge_or_be
     (before,) = lakehouse.sql("select snapshot_id from silver.retold__orders.refs where name = 'main'")
     lakehouse.run("retold", RESTORED[:1])
     known = {"public.orders": {"shop.public.orders/0": [3, 3, 1]}}
-    assert resets.resets(lakehouse.spark, "retold") == known
+    assert stored(lakehouse, "retold") == known
     lakehouse.spark.sql(
         f"call system.rollback_to_snapshot('silver.retold__orders', {before[0]})"
     )  # its properties stay, as after a kill
@@ -133,9 +133,9 @@ def test_a_reset_is_reported_once_whether_a_run_is_killed_before_its_merge_or_be
         patch.setattr(resets, "ask", killed)
         with pytest.raises(KeyboardInterrupt):
             lakehouse.build_landed("retold")
-    assert resets.resets(lakehouse.spark, "retold") == known
+    assert stored(lakehouse, "retold") == known
     lakehouse.build_landed("retold")
-    assert resets.resets(lakehouse.spark, "retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
+    assert stored(lakehouse, "retold") == {"public.orders": {"shop.public.orders/0": [3, 4, 2]}}
 
 
 def test_what_was_checked_and_cleared_is_not_reported_again(lakehouse: Lakehouse) -> None:
