@@ -55,7 +55,7 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
 {#-
     The changes below an earlier one of their key. The windows leave few to compare one by one: those later by the clock
     than a change above them, and those behind something above them in their own partition or file. A tombstone after
-    its delete may have no place in the log, and is ignored.
+    its delete may have no place in the log, and is ignored, in whatever order the two landed.
 -#}
 {% macro _below_of_key(keys, dated, rows) -%}
 {%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
@@ -67,7 +67,7 @@ from (
         *,
         min(_cdc_changed_at) over ({{ of_key }} order by _cdc_log desc {{ before }}) as _cdc_earliest_above,
         max(_cdc_log) over ({{ in_place }} {{ before }}) as _cdc_highest,
-        lag(_cdc_op) over ({{ in_place }}) as _cdc_op_before
+        lag(_cdc_op) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_number, _cdc_batch) as _cdc_op_before
     from ({{ dated }}) as dated
 ) as new
 left semi join ({{ rows }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}

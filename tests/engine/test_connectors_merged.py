@@ -41,6 +41,11 @@ def test_tombstones_after_deletes_are_no_log_that_starts_over(lakehouse: Lakehou
     lakehouse.run("twice", [{**tombstone, "offset": 8}])  # a row that says nothing was deleted: its mode has changed
     assert lakehouse.resets("twice") == {"twice": {"twice/0": [8, 8, 1]}}
 
+    for records in ([row(1, "a"), tombstone, row(4, "b")], [row(2, "a", True)]):  # the delete lands after its tombstone
+        lakehouse.run("twice_late", [{**record, "topic": "twice_late"} for record in records])
+    assert lakehouse.rows("twice_late.twice_late") == [{"id": 1, "note": "b"}]
+    assert lakehouse.resets("twice_late") == {}
+
 
 def test_flattened_rows_may_have_columns_that_are_named_as_connects_wrapper(lakehouse: Lakehouse) -> None:
     """A column that nobody has declared makes no delete of a row either."""
