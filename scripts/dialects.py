@@ -16,7 +16,7 @@ from scripts.flattened import ROW_OPERATIONS, Payload, is_marked_row, is_metadat
 from scripts.schema import DOCUMENT, TableSeen, columns_of_cells, columns_of_schema, columns_of_struct
 from scripts.values import BsonKind, bson_kind, key_columns, parsed
 
-CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE"}
+CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE", *map(str.upper, ROW_OPERATIONS)}
 RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
 
 

@@ -31,12 +31,12 @@
     })) }}
 {%- endmacro %}
 
-{#- CDL JSON spells the operation out; one that is not documented stays as it is, which rejects the record. -#}
+{#- CDL JSON spells the operation out; one that is not documented stays, which rejects the record. -#}
 {% macro _huawei_cdl_op() -%}
     coalesce(
         lower(_event.payload.op),
         case upper(_event.payload.OPERATION)
-            when 'INSERT' then 'c' when 'UPDATE' then 'u' when 'DELETE' then 'd' else upper(_event.payload.OPERATION)
+            when 'INSERT' then 'c' when 'UPDATE' then 'u' when 'DELETE' then 'd' else lower(_event.payload.OPERATION)
         end
     )
 {%- endmacro %}
@@ -71,7 +71,7 @@
     when _event.payload.message_version is not null and _corrupt is null
         and coalesce(_event.payload.after, _event.payload.data) is null and _event.payload.before is null
         and _event.payload.`unique` is null and coalesce(_op, '') not in ('t', 'm', 'd')
-        and not startswith(coalesce(_op, ''), 'TRUNCATE')
+        and not startswith(coalesce(_op, ''), 'truncate')
         then 'heartbeat'
 {%- endmacro %}
 
