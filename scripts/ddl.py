@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from scripts.debezium_types import is_misread
+from scripts.debezium_types import ENCODED_NUMBERS, ENCODED_TEXTS, INTEGERS, PLAIN_TEXTS, is_misread
 from scripts.values import JsonFloat
 
 # Digits of a second that the unit of a type has.
@@ -115,13 +115,25 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
     """Columns → the type by an older DDL record, if its values may be misread as the type by the newer one."""
     before, now = _columns(older, []), _columns(newer, [])
     found = {}
-    for name in before.keys() & now.keys():
+    for name in (name for name in before if name in now):
         modes = [mode for mode, kind in now[name].types.items() if kind == typed.columns[name]]
         then = before[name].types
         kinds = [then.get(mode, next(iter(then.values()))) for mode in modes]
-        if kinds and is_changed(kinds[0], typed.columns[name]):
+        if kinds and _stands_for_another(kinds[0], typed.columns[name]):
             found[name] = kinds[0]
     return found
+
+
+def _stands_for_another(written: str, declared: str) -> bool:
+    """Whether a value that is written as one type may not be, as the declared one, what the source made of it.
+
+    So it is also with what is declared as a plain text or number, and has what stands in the event: base64, the number
+    of a day.
+    """
+    name, plain = (kind.partition("(")[0] for kind in (written, declared))
+    is_text = plain in PLAIN_TEXTS and name in ENCODED_TEXTS | ENCODED_NUMBERS | {"boolean", "uint64"}
+    is_number = plain in INTEGERS and name in ENCODED_NUMBERS | {"uint64"}
+    return is_changed(written, declared) or is_text or is_number
 
 
 def is_changed(written: str, declared: str) -> bool:

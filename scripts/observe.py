@@ -52,6 +52,7 @@ class Event(NamedTuple):
     topic: str | None
     value: str
     key: str | None
+    offset: int | None = None
 
 
 class Arrived(NamedTuple):
@@ -100,22 +101,22 @@ class Bronze:
         rows = rows.where(is_new | F.col("topic").isin(*further) if further else is_new)
         rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
         shapes = _shapes(rows, HAS_SCHEMA)
-        events = [Event(row.topic, row.value, row.key) for row in shapes]
+        events = [_event(row) for row in shapes]
         # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these are read one by one too.
         inside = ("io.debezium.connector.mongo", '"tableChanges"')
         one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
         with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
         if one_by_one:
             of_topics = rows.where(F.col("topic").isin(one_by_one))
-            events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
+            events += [_event(row) for row in _shapes(of_topics, "false")]
         for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
             of_topic = rows.where(F.col("topic").eqNullSafe(topic))
             if topic not in one_by_one:
                 of_topic = of_topic.where(f"not {HAS_SCHEMA}")
             if topic in with_ddl:  # of which the newest counts
                 of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
-            sample = of_topic.select(*PLACE, "value", "key").limit(SAMPLE_ROWS).collect()
-            events += [Event(topic, row.value, row.key) for row in sorted(sample, key=_order_of_landing)]
+            sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
+            events += [_event(row) for row in sorted(sample, key=_order_of_landing)]
         return events
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -206,7 +207,11 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
     batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
     there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
-    return sorted(there.select(*PLACE, "value", "key", "has_schema").collect(), key=_order_of_landing)
+    return sorted(there.select(*PLACE, "value", "key", "offset", "has_schema").collect(), key=_order_of_landing)
+
+
+def _event(row: Any) -> Event:
+    return Event(row.topic, row.value, row.key, row.offset)
 
 
 def _order_of_landing(row: Any) -> Any:

@@ -76,7 +76,8 @@ def _tables(
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
-    for topic, text, key in events:
+    ddl_records: list[tuple[str, int | None, Any]] = []
+    for topic, text, key, offset in events:
         value = parsed_exactly(text)
         if not isinstance(value, dict):
             if name := foreign_text(text):
@@ -95,8 +96,7 @@ def _tables(
             notes.update({None: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         if isinstance(payload.get("tableChanges"), list):
-            for change in payload["tableChanges"]:
-                _note_ddl(change, ddl, topic)
+            ddl_records.append((topic, offset, payload["tableChanges"]))
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
             notes.update({topic: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
@@ -113,6 +113,9 @@ def _tables(
         dialects.setdefault(identity, dialect)
         columns = _take(value, payload, topic, key, dialect, table, rows)
         table.schemas |= {schema_checksum(text): columns} if columns and has_checksum(text) else {}
+    for topic, _, changes in _in_order_of_topics(ddl_records):
+        for change in changes:
+            _note_ddl(change, ddl, topic)
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     _complete_all(tables, dialects, rows, ddl, declared, older_ddl)
@@ -206,6 +209,18 @@ def ddl_up_to(
         for change in changes if isinstance(changes, list) else []:
             _note_ddl(change, found, topic, wanted)
     return found
+
+
+def _in_order_of_topics(records: list[tuple[str, int | None, Any]]) -> list[tuple[str, int | None, Any]]:
+    """Records in the order of landing, but those of a topic in the order of their offsets, if all have one."""
+    of_topics: dict[str, list[tuple[str, int | None, Any]]] = {}
+    for record in records:
+        of_topics.setdefault(record[0], []).append(record)
+    for found in of_topics.values():
+        if all(offset is not None for _, offset, _ in found):
+            found.sort(key=lambda record: record[1] or 0)
+    queues = {topic: iter(found) for topic, found in of_topics.items()}
+    return [next(queues[topic]) for topic, _, _ in records]
 
 
 def _note_ddl(
