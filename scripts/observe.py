@@ -52,6 +52,7 @@ class Event(NamedTuple):
     topic: str | None
     value: str
     key: str | None
+    partition: int | None = None
     offset: int | None = None
 
 
@@ -211,7 +212,7 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
 
 
 def _event(row: Any) -> Event:
-    return Event(row.topic, row.value, row.key, row.offset)
+    return Event(row.topic, row.value, row.key, row.partition, row.offset)
 
 
 def _order_of_landing(row: Any) -> Any:

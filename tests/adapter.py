@@ -267,7 +267,9 @@ class Records(Bronze):
 
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
-        return [Event(row.topic, row.value, row.key, row.offset) for row in rows if row.value is not None]
+        return [
+            Event(row.topic, row.value, row.key, row.partition, row.offset) for row in rows if row.value is not None
+        ]
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
         rows = [row for row in self._rows if row.batch <= up_to_batch and row.topic in topics]
