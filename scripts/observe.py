@@ -52,8 +52,6 @@ class Event(NamedTuple):
     topic: str | None
     value: str
     key: str | None
-    partition: int | None = None
-    offset: int | None = None
 
 
 class Arrived(NamedTuple):
@@ -102,14 +100,14 @@ class Bronze:
         rows = rows.where(is_new | F.col("topic").isin(*further) if further else is_new)
         rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
         shapes = _shapes(rows, HAS_SCHEMA)
-        events = [_event(row) for row in shapes]
+        events = [Event(row.topic, row.value, row.key) for row in shapes]
         # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these are read one by one too.
         inside = ("io.debezium.connector.mongo", '"tableChanges"')
         one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
         with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
         if one_by_one:
             of_topics = rows.where(F.col("topic").isin(one_by_one))
-            events += [_event(row) for row in _shapes(of_topics, "false")]
+            events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
         for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
             of_topic = rows.where(F.col("topic").eqNullSafe(topic))
             if topic not in one_by_one:
@@ -117,7 +115,7 @@ class Bronze:
             if topic in with_ddl:  # of which the newest counts
                 of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
             sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
-            events += [_event(row) for row in sorted(sample, key=_order_of_landing)]
+            events += [Event(topic, row.value, row.key) for row in in_order(sorted(sample, key=_order_of_landing))]
         return events
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -132,7 +130,8 @@ class Bronze:
             rows = rows.where(reduce(or_, [F.col("value").contains(name) for name in names]))
         file = F.coalesce("file", F.lit(""))
         rows = rows.orderBy(F.desc("batch"), F.desc(file), F.desc(F.coalesce("line", "offset")))
-        return [(row.topic, row.value) for row in reversed(rows.select("topic", "value").limit(DDL_SAMPLE).collect())]
+        newest = rows.select("batch", "topic", "partition", "offset", "value").limit(DDL_SAMPLE).collect()
+        return [(row.topic, row.value) for row in in_order(newest[::-1])]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
         """Whether topics have a record with a key and without a value."""
@@ -208,11 +207,23 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
     batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
     there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
-    return sorted(there.select(*PLACE, "value", "key", "offset", "has_schema").collect(), key=_order_of_landing)
+    found = there.select(*PLACE, "value", "key", "offset", "has_schema").collect()
+    return in_order(sorted(found, key=_order_of_landing))
 
 
-def _event(row: Any) -> Event:
-    return Event(row.topic, row.value, row.key, row.partition, row.offset)
+def in_order(rows: Sequence[Any]) -> list[Any]:
+    """Rows of bronze in the order of landing, but those of a partition in one batch by their offsets, if all have one.
+
+    Lines of a file may stand in any order.
+    """
+    of_partitions: dict[Any, list[Any]] = {}
+    for row in rows:
+        of_partitions.setdefault((row.batch, row.topic, row.partition), []).append(row)
+    for found in of_partitions.values():
+        if all(row.offset is not None for row in found):
+            found.sort(key=lambda row: row.offset)
+    queues = {partition: iter(found) for partition, found in of_partitions.items()}
+    return [next(queues[row.batch, row.topic, row.partition]) for row in rows]
 
 
 def _order_of_landing(row: Any) -> Any:

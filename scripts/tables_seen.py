@@ -21,7 +21,6 @@ WITHOUT_ENVELOPE = (
     "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 )
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
-DdlRecords = list[tuple[str, int | None, int | None, Any]]  # topic, partition, offset, `tableChanges`
 
 
 def observe(
@@ -77,8 +76,7 @@ def _tables(
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
-    ddl_records: DdlRecords = []
-    for topic, text, key, partition, offset in events:
+    for topic, text, key in events:
         value = parsed_exactly(text)
         if not isinstance(value, dict):
             if name := foreign_text(text):
@@ -97,7 +95,8 @@ def _tables(
             notes.update({None: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
             continue
         if isinstance(payload.get("tableChanges"), list):
-            ddl_records.append((topic, partition, offset, payload["tableChanges"]))
+            for change in payload["tableChanges"]:
+                _note_ddl(change, ddl, topic)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
             notes.update({topic: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
@@ -114,9 +113,6 @@ def _tables(
         dialects.setdefault(identity, dialect)
         columns = _take(value, payload, topic, key, dialect, table, rows)
         table.schemas |= {schema_checksum(text): columns} if columns and has_checksum(text) else {}
-    for topic, _, _, changes in _in_order_of_topics(ddl_records):
-        for change in changes:
-            _note_ddl(change, ddl, topic)
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
     _complete_all(tables, dialects, rows, ddl, declared, older_ddl)
@@ -210,18 +206,6 @@ def ddl_up_to(
         for change in changes if isinstance(changes, list) else []:
             _note_ddl(change, found, topic, wanted)
     return found
-
-
-def _in_order_of_topics(records: DdlRecords) -> DdlRecords:
-    """Records in the order of landing, but those of one partition in the order of their offsets, if all have one."""
-    of_partitions: dict[Any, DdlRecords] = {}
-    for record in records:
-        of_partitions.setdefault(record[:2], []).append(record)
-    for found in of_partitions.values():
-        if all(record[2] is not None for record in found):
-            found.sort(key=lambda record: record[2] or 0)
-    queues = {partition: iter(found) for partition, found in of_partitions.items()}
-    return [next(queues[record[:2]]) for record in records]
 
 
 def _note_ddl(

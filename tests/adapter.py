@@ -24,7 +24,7 @@ from dbt_common.clients.agate_helper import table_from_data_flat
 from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
 from scripts.framing import read_records
-from scripts.observe import Arrived, Bronze, Event
+from scripts.observe import Arrived, Bronze, Event, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
 
@@ -267,12 +267,10 @@ class Records(Bronze):
 
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
-        return [
-            Event(row.topic, row.value, row.key, row.partition, row.offset) for row in rows if row.value is not None
-        ]
+        return [Event(row.topic, row.value, row.key) for row in in_order(rows) if row.value is not None]
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
-        rows = [row for row in self._rows if row.batch <= up_to_batch and row.topic in topics]
+        rows = in_order([row for row in self._rows if row.batch <= up_to_batch and row.topic in topics])
         values = [(str(row.topic), row.value) for row in rows if row.value and '"tableChanges"' in row.value]
         return [(topic, value) for topic, value in values if not names or any(name in value for name in names)]
 
