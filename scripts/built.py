@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.catalog import kind_of_views, property_of
+from scripts.catalog import kind_of_views, property_of, tables_in
 from scripts.own_models import is_scaffolded
 from scripts.spark import PROJECT, lakehouse_dir
 
@@ -60,8 +60,8 @@ class Built:
     def up_to(self, spark: SparkSession, system: str) -> int:
         """The newest batch that was built; 0 where bronze is another since, so that all models are run, and say so.
 
-        So it is where the catalog was restored, whose counts are those of then, and where models are gone, to be
-        written anew.
+        So it is where the catalog was restored, whose counts are those of then, and where models are gone whose change
+        logs are there, to be written anew.
         """
         known = int(self.state["batches"].get(system, 0))
         if not known or self.state["bronze"].get(system) != bronze_id(spark, system):
@@ -69,8 +69,9 @@ class Built:
         counted = self.state["counted"].get(system, "0")
         if newest_batch(counted_up_to(spark, system, counted)) < newest_batch(counted):
             return 0
-        there = {path.stem for path in model_files(system)}
-        return known if all(name in there for name in self.state["models"] if name.startswith(f"stg_{system}__")) else 0
+        gone = {name for name in self.state["models"] if name.startswith(f"stg_{system}__")}
+        gone -= {path.stem for path in model_files(system)}
+        return 0 if gone and gone & tables_in(spark, "staging") else known
 
     def has_views(self, system: str) -> bool:
         """Whether its models were built with views."""

@@ -4,11 +4,13 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
+from scripts import runs
 from scripts.debezium_types import SEVERAL, reads, widest_type
 from scripts.declared import Declared, argument, declared_columns
 from scripts.dialects import has_one_type
 from scripts.drift import told_of_type
 from scripts.errors import LakehouseError
+from scripts.history import follow_keys
 from scripts.keys import key_argument, keys_other_than
 from scripts.literals import quoted, quoted_list
 from scripts.observe import Bronze
@@ -40,6 +42,7 @@ def update_table(
     if not added and not retyped and keys == table.keys and topics == table.topics:
         return
     if not is_untouched(system, before, models):
+        runs.warn(system)
         done.notes.append(
             f"{table.name}: new columns {', '.join(added) or 'none'}, topics"
             f" {', '.join(sorted(topics - table.topics)) or 'none'}: its models were edited by hand, so add them there:"
@@ -66,6 +69,7 @@ def update_table(
     table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
     done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
+    follow_keys(system, before, declared, models)
     write_models(system, declared, models, done)
 
 

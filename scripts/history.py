@@ -6,7 +6,7 @@ from pathlib import Path
 from scripts.declared import Declared, declared_tables
 from scripts.errors import UsageError
 from scripts.literals import quoted_list
-from scripts.written_models import put
+from scripts.written_models import put, says
 from scripts.written_yaml import dump
 
 COLUMNS = (
@@ -58,6 +58,13 @@ def write_history(system: str, names: Collection[str], models: Path) -> list[str
                 put(models / path, text)
                 written += [Path(path).stem] if path.endswith(".sql") else []
     return written
+
+
+def follow_keys(system: str, before: Declared, declared: Declared, models: Path) -> None:
+    """Give the history of a table, if it has one that nobody has edited, the key that the table has now."""
+    for path, text in _files(system, before).items():
+        if says(models / path, text):
+            put(models / path, _files(system, declared)[path])
 
 
 def _files(system: str, declared: Declared) -> dict[str, str]:

@@ -31,6 +31,8 @@ HAS_SCHEMA = r"""(
     octet_length(tail) < octet_length(value)
     and (startswith(value, '{"schema":{"') or value rlike '^\\s*[{]\\s*"schema"\\s*:\\s*[{]\\s*"')
 )"""
+# A tombstone of a converter that writes schema blocks, where the row before it had one.
+NO_VALUE = r'(?s)^\s*[{]\s*"schema"\s*:.*"payload"\s*:\s*null\s*[}]\s*$'
 # Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
 SOURCE = """from_json(
     concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
@@ -134,9 +136,9 @@ class Bronze:
         return [(row.topic, row.value) for row in in_order(newest[::-1])]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
-        """Whether topics have a record with a key and without a value."""
-        rows = self._spark.table(self._name).where("value is null and key is not null")
-        return not rows.where(rows.topic.isin(sorted(topics))).isEmpty()
+        """Whether topics have a record with a key and without a value, which may be a schema block and nothing else."""
+        rows = self._spark.table(self._name).where(F.col("value").isNull() | F.col("value").rlike(NO_VALUE))
+        return not rows.where(rows.key.isNotNull() & rows.topic.isin(sorted(topics))).isEmpty()
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         """What each topic has above a batch, ordered by topic."""

@@ -24,7 +24,7 @@ from dbt_common.clients.agate_helper import table_from_data_flat
 from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
 from scripts.framing import read_records
-from scripts.observe import Arrived, Bronze, Event, in_order
+from scripts.observe import NO_VALUE, Arrived, Bronze, Event, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
 
@@ -275,7 +275,8 @@ class Records(Bronze):
         return [(topic, value) for topic, value in values if not names or any(name in value for name in names)]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
-        return any(row.topic in topics and row.value is None and row.key is not None for row in self._rows)
+        keyed = [row for row in self._rows if row.topic in topics and row.key is not None]
+        return any(row.value is None or re.match(NO_VALUE, row.value) for row in keyed)
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         found: dict[str | None, list[Landed]] = {}

@@ -35,8 +35,8 @@
         ).rows) -%}
     {%- endif -%}
     {%- if stored is none -%}
-        {%- set greatest = run_query('select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of ' ~ head).rows[0]
-            if is_there else [none, none] -%}
+        {%- set greatest = run_query('select * from (select ' ~ otherwise ~ ' from ' ~ relation ~ ' version as of '
+            ~ head ~ ') as greatest(up_to, second)').rows[0] if is_there else [none, none] -%}
         {{ return({'up_to': (greatest[0] or 0) | int, 'second': greatest[1] or '', 'counted': '', 'batch': 0,
             'is_moved': true, 'is_whole': false, 'greatest': of_greatest}) }}
     {%- endif -%}

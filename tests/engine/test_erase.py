@@ -59,7 +59,7 @@ def with_history(lakehouse: Lakehouse, system: str) -> None:
 
 
 @pytest.mark.loader
-@pytest.mark.parametrize("system", ["erasing", "erasing_routed"])
+@pytest.mark.parametrize("system", ["erasing", pytest.param("erasing_routed", marks=pytest.mark.soak)])
 def test_a_row_is_erased_wherever_it_is_stopped_and_runs_go_on(lakehouse: Lakehouse, system: str) -> None:
     from scripts.prune import mark_of
 

@@ -688,6 +688,10 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     ]
     lakehouse.run("alike_rows", [{**place, "value": json.dumps(row)} for place, row in zip(places, rows, strict=True)])
     assert lakehouse.rows("alike_rows.flat")[-1] == {"id": 6, "note": "a", "colour": "red"}
+    bronze, with_block = observe.Bronze(lakehouse.spark, "alike_rows"), {"schema": {"type": "struct"}, "payload": None}
+    assert not bronze.has_tombstones({"flat"})
+    lakehouse.land("alike_rows", [{**places[0], "offset": 7, "value": json.dumps(with_block)}])
+    assert bronze.has_tombstones({"flat"}) and not bronze.has_tombstones({"other"})
 
     told = {
         "DATA_STORE": "POSTGRESQL",

@@ -605,6 +605,23 @@ def test_what_is_gone_is_built_again_and_what_is_not_ours_is_left(lakehouse: Lak
     assert own.exists() and live(lakehouse, "dropped") == [{"id": 1, "note": "a"}]
 
 
+def test_a_table_that_was_removed_does_not_come_back(lakehouse: Lakehouse) -> None:
+    """As docs/operating.md says it. Without the last step its changes would be told of: they have no model."""
+    lakehouse.run("removed", [created(10, id=1), of_table(created(11, id=1), "lines")])
+    for path in (lakehouse.project / "models").glob("*/removed/*__lines.*"):
+        path.unlink()
+    for name in ("table silver.removed__lines", "table staging.stg_removed__lines", "view removed.lines"):
+        lakehouse.spark.sql(f"drop {name}")
+    lakehouse.spark.sql("delete from bronze.removed where topic = 'shop.public.lines'")
+    for offset in (20, 30):
+        lakehouse.run("removed", [created(offset, id=offset)])
+    assert not list((lakehouse.project / "models").glob("*/removed/*__lines.*"))
+    assert len(live(lakehouse, "removed")) == 3
+    assert lakehouse.sql("select kind, sum(events) from monitoring.removed__event_counts group by kind") == [
+        ("change", 3)
+    ]
+
+
 def test_a_type_that_was_corrected_by_hand_is_that_of_the_live_view_too(lakehouse: Lakehouse) -> None:
     lakehouse.run("corrected", [created(10, id=1, at=1700000000000)])
     model = lakehouse.project / "models" / "staging" / "corrected" / "stg_corrected__orders.sql"

@@ -571,14 +571,16 @@ def updated_by(folder: Path, columns: dict[str, str], **further: Any) -> Any:
 def test_an_edited_model_is_kept_and_what_to_add_is_told_until_it_is_there(
     before: str, tmp_path: Path, layer: str
 ) -> None:
+    from scripts import runs
     from scripts.declared import declared_tables
 
     columns = {"id": "int32", "name": "string", "it's": "string"}
     run(tmp_path, before, declared({"id": "int32", "name": "string"}, ["id"]))
     path = tmp_path / layer
     path.write_text(mine := f"{{# ours #}}\n{path.read_text()}")
+    runs.begin()
     (note,) = updated_by(tmp_path, columns, topics=("s.t2",)).notes
-    assert path.read_text() == mine
+    assert path.read_text() == mine and runs.warned() == {"s"}
     assert note == (
         "public.t: new columns it's, topics s.t2: its models were edited by hand, so add them there: 'it\\'s': 'string'"
         " to columns in models/staging/s/stg_s__t.sql, 'it\\'s' to columns in models/silver/s/s__t.sql and 's.t2' to"
@@ -592,6 +594,27 @@ def test_an_edited_model_is_kept_and_what_to_add_is_told_until_it_is_there(
     assert not updated_by(tmp_path, columns).notes and path.read_text().startswith("{# ours #}\n")
     (known,) = declared_tables("s", tmp_path).values()
     assert (known.table.columns, known.table.topics) == (columns, {"s.t", "s.t2"})
+
+
+def test_a_history_follows_the_key_of_its_table_unless_it_was_edited(before: str, tmp_path: Path) -> None:
+    from scripts.declared import declared_tables
+    from scripts.evolution import update_table
+    from scripts.history import write_history
+    from scripts.scaffolded import Scaffolded
+
+    run(tmp_path, before, declared({"id": "int32", "name": "string"}, ["id"]))
+    assert write_history("s", ["t"], tmp_path) == ["history_s__t", "versions_s__t"]
+    history = tmp_path / "history/s/history_s__t.sql"
+
+    def keyed(*keys: str) -> str:
+        (known,) = declared_tables("s", tmp_path).values()
+        seen = declared({"id": "int32", "name": "string"}, known.table.keys).table
+        update_table("s", known, seen, list(keys), tmp_path, Scaffolded())
+        return history.read_text()
+
+    assert "keys = ['id', 'name']," in keyed("id", "name")
+    history.write_text(mine := history.read_text().replace(") }}", "    track = ['name'],\n) }}"))
+    assert keyed("id") == mine
 
 
 def test_an_edited_live_model_stays_and_its_table_gets_new_columns(before: str, tmp_path: Path) -> None:
