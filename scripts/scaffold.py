@@ -10,9 +10,9 @@ from typing import Any
 
 from scripts import runs
 from scripts.columns_seen import OF_DDL
-from scripts.debezium_types import is_misread
+from scripts.debezium_types import is_misread, reads
 from scripts.declared import Declared, declared_columns, declared_tables
-from scripts.drift import check_drift
+from scripts.drift import check_drift, told_of_type
 from scripts.errors import UsageError
 from scripts.evolution import follow_text, mend_names, update_table
 from scripts.keys import check_built_by_others, key_named, key_wanted, name_shards
@@ -203,6 +203,10 @@ def _write_new(
         check_built_by_others(bronze, new)
     describe_new(table, done)
     done.notes += renamed
+    for name, declared in table.columns.items() if table.types_from == "schema block" else ():
+        for kind in sorted(table.kinds.get(name, ())):
+            if not (reads(declared, kind) or table.says_more(name, declared, kind)):
+                done.notes.append(told_of_type(table.name, name, declared, kind))
     known[table.identity] = new
     write_models(bronze.system, new, models, done)
 
