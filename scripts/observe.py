@@ -33,9 +33,10 @@ HAS_SCHEMA = r"""(
 )"""
 # A tombstone of a converter that writes schema blocks, where the row before it had one.
 NO_VALUE = r'(?s)^\s*[{]\s*"schema"\s*:.*"payload"\s*:\s*null\s*[}]\s*$'
-# Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block.
+# Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block. What
+# follows the object is not read.
 SOURCE = """from_json(
-    concat(substring_index(substring_index(value, '"source":', -1), '}', 1), '}'),
+    substring_index(value, '"source":', -1),
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""

@@ -7,6 +7,7 @@
     {{ return(envelope_capabilities({
         'source': ['ts_us', 'ts_ns', 'sequence', 'mod_number', 'value_capture_type', 'server_transaction_id'],
         'position': _spanner_position(),
+        'is_log': false,
         'table': ['_event.payload.source.db', '_event.payload.source.table'],
         'transaction_id': 'coalesce(_event.payload.transaction.id, _event.payload.source.server_transaction_id)',
         'reject': "when _op <> 'd' and " ~ kind

@@ -89,7 +89,7 @@
     then existing tables are rebuilt.
 -#}
 {% macro declaration_digest(text) -%}
-    {{ return(local_md5('8 ' ~ text)) }}
+    {{ return(local_md5('9 ' ~ text)) }}
 {%- endmacro %}
 
 {#- What the arguments of `debezium_changes` declare, as text. -#}

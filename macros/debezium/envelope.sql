@@ -6,12 +6,13 @@
 
     The schema block, most of the bytes, is cut off unread: `_tail` is what stands behind the last `"payload":`. Where
     that is a member inside of the payload, it does not begin as a payload does, and the value is parsed as it is; if it
-    does, the rest is no whole JSON (`_end`). The generator keeps Spark from copying the parse into every expression
-    that reads it, and into filters.
+    does, the rest is no whole JSON (`_end`). Of rows without an envelope it has to be the first one as well. The
+    generator keeps Spark from copying the parse into every expression that reads it, and into filters.
 -#}
 {% macro parsed_event(events, condition, schema, is_flat=false, has_own_payload=false, parsed_key=none) -%}
 {%- set begins = '{"schema":' ~ ('{' if is_flat else '') -%}
-{%- set is_payload = "startswith(_tail, '{')" if is_flat
+{%- set is_payload = "startswith(_tail, '{') and octet_length(_tail) + 10 = octet_length(value)"
+        ~ " - octet_length(substring_index(value, '\"payload\":', 1))" if is_flat
     else "left(_tail, 7) in ('{\"befor', '{\"after', '{\"sourc', '{\"ts_ms', '{\"op\":\"')" -%}
     (
         select *{% if not has_own_payload %},
@@ -122,9 +123,9 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The JSON value of a key column that is a cell, an object with the member `set`, or a plain value. -#}
+{#- The JSON value of a key column that is a cell, an object with `set` or `value`, or a plain value. -#}
 {% macro _of_cell(key, json) -%}
-    if(try_variant_get({{ key }}, '$.set', 'boolean') is null,
+    if(coalesce(try_variant_get({{ key }}, '$.set', 'string'), try_variant_get({{ key }}, '$.value', 'string')) is null,
         try_variant_get({{ key }}, '$', '{{ json }}'), try_variant_get({{ key }}, '$.value', '{{ json }}'))
 {%- endmacro %}
 

@@ -670,6 +670,8 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     monkeypatch.setattr(observe, "SAMPLE_ROWS", 2)
     tables = ["north"] * 5 + ["south"]
     routed = [event("c", number, {"id": number}, table=table) for number, table in enumerate(tables, 1)]
+    for one in routed:  # a statement, or Vitess's position, may hold braces
+        one["value"] = one["value"].replace('"source": {', '"source": {"query": "}", ')
     lakehouse.run("alike_tables", [{**one, "topic": "routed"} for one in routed])
     assert lakehouse.rows("alike_tables.south") == [{"id": 6}]
     names = ["north"] * 5 + ["south", 'a"b', 'a"c', "\\", "\\\\"]  # as Debezium writes them, without spaces
