@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from scripts.dialects import check_arguments
 from scripts.errors import UsageError
 from scripts.kafka import Topics, read_properties
 from scripts.names import check_system
@@ -90,6 +91,7 @@ def requests(environment: dict[str, str]) -> list[Request]:
     check_system(system)
     source = Topics(kafka, topics, read_properties(config)) if kafka else events
     connector, servers = environment.get("CONNECTOR") or None, environment.get("SERVERS") or None
+    check_arguments(connector, servers)
     try:
         history = shlex.split(environment.get("HISTORY", ""))
     except ValueError:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ def _building(say: Say) -> AbstractContextManager[None]:
 def _scaffold(spark: SparkSession, request: Request, say: Say) -> Scaffolded:
     built, system = Built(), request.system
     known, refused = built.up_to(spark, system), set(built.state["refused"].get(system, []))
+    with suppress(OSError):
+        MODELS.mkdir(exist_ok=True)  # a new project of somebody's own has none
     is_read_only = not os.access(MODELS, os.W_OK)
     with _copy(MODELS) if is_read_only else nullcontext(MODELS) as models:
         done = scaffold(Bronze(spark, system), request.connector, request.keys, known, models, request.servers, refused)

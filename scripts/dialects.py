@@ -243,6 +243,24 @@ def are_alike(one: str, other: str) -> bool:
     return one == other or other in capabilities(one).get("read_as", ())
 
 
+def check_arguments(connector: str | None, servers: str | None) -> None:
+    """Raise a `UsageError` if CONNECTOR or SERVERS is nothing that they can be."""
+    if servers not in (None, "one", "shards"):
+        raise UsageError(
+            f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors)."
+        )
+    known = _dialects(connector)
+    if connector and connector not in known:
+        raise UsageError(f"CONNECTOR={connector}: expected one of {', '.join(known)}.")
+
+
+def _dialects(wanted: str | None) -> dict[str, Dialect]:
+    known = {dialect.connector: dialect for dialect in DIALECTS}
+    if wanted and re.fullmatch(r"flattened\(.+\)", wanted):
+        known[wanted] = replace(known["flattened"], connector=wanted)
+    return known
+
+
 def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) -> Dialect | None:
     """The dialect of an event, or None where it is no change of a row.
 
@@ -252,11 +270,7 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
     Raises:
         LakehouseError: the event is of another connector than `wanted`, or of one that there is no macro for.
     """
-    known = {dialect.connector: dialect for dialect in DIALECTS}
-    if wanted and re.fullmatch(r"flattened\(.+\)", wanted):
-        known[wanted] = replace(known["flattened"], connector=wanted)
-    if wanted and wanted not in known:
-        raise UsageError(f"CONNECTOR={wanted}: expected one of {', '.join(known)}.")
+    known = _dialects(wanted)
     found = next((dialect for dialect in DIALECTS if dialect.recognises(payload)), None)
     named = _source(payload).get("connector")
     if found is None and named and _has_row_operation(payload):

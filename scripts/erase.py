@@ -19,7 +19,7 @@ from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
 from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import Maintenance, all_tables
-from scripts.messages import end_with, say, shown
+from scripts.messages import end_with, refuse_words, say, shown
 from scripts.prune import mark_of, properties_of, readers
 from scripts.spark import locked, session
 
@@ -246,4 +246,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(refuse_words(sys.argv) or main())

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from scripts.bronze import METADATA_PROPERTIES
 from scripts.errors import LakehouseError, UsageError
-from scripts.messages import end_with, say
+from scripts.messages import end_with, refuse_words, say
 from scripts.prune import days_kept, prune
 from scripts.spark import locked, session
 
@@ -249,4 +249,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(refuse_words(sys.argv) or main())

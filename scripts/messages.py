@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import traceback
+from pathlib import Path
 from typing import TextIO
 
 from scripts.errors import LakehouseError
@@ -40,6 +41,16 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def shown(name: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+
+
+def refuse_words(words: list[str]) -> int:
+    """2 if a command was called with words behind its file's name, and why; else 0."""
+    if len(words) > 1:
+        command = f".venv/bin/python -m scripts.{Path(words[0]).stem}"
+        problem = f"{words[1]}: arguments are environment variables. Write them before the command"
+        say(f"Error: {problem}: {' '.join(words[1:])} {command}", sys.stderr)
+        return 2
+    return 0
 
 
 def end_with(error: Exception) -> int:

@@ -19,7 +19,7 @@ from scripts.catalog import relations_in
 from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.maintain import all_tables, of_system
-from scripts.messages import end_with, say
+from scripts.messages import end_with, refuse_words, say
 from scripts.report_page import Commit, Delay, Events, Figures, Reject, Rows, page
 from scripts.results import counts_of, counts_of_table, sql_text
 from scripts.spark import PROJECT, lakehouse_dir, local_target, session
@@ -237,4 +237,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(refuse_words(sys.argv) or main())

@@ -63,4 +63,5 @@ def report_resets(spark: SparkSession, systems: list[str]) -> None:
                     " them: the source's log started over, and the older states are shown."
                 )
     if any(found.values()):
-        say("Declare an epoch in seeds/cdc_epochs.csv (docs/operating.md#when-the-sources-positions-start-over).")
+        page = "docs/operating.md#when-the-sources-positions-start-over"
+        say(f"Make sure that it did. Declare an epoch in seeds/cdc_epochs.csv then ({page}).")

@@ -22,7 +22,7 @@ from scripts.errors import LakehouseError, ResourceError, UsageError
 from scripts.files import event_files
 from scripts.kafka import Topics, add_connector
 from scripts.loader import land_files, land_topics
-from scripts.messages import end_with, say
+from scripts.messages import end_with, refuse_words, say
 from scripts.resets import report_resets
 from scripts.results import next_steps, show, without_tables
 from scripts.setup import kafka_jars
@@ -189,4 +189,4 @@ def _go_on(spark: SparkSession, request: Request, every: int, is_behind: bool, s
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(refuse_words(sys.argv) or main())

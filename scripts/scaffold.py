@@ -12,8 +12,8 @@ from scripts import runs
 from scripts.columns_seen import OF_DDL
 from scripts.debezium_types import is_misread, reads
 from scripts.declared import Declared, declared_columns, declared_tables
+from scripts.dialects import check_arguments
 from scripts.drift import check_drift, told_of_type
-from scripts.errors import UsageError
 from scripts.evolution import follow_text, mend_names, update_table
 from scripts.keys import check_built_by_others, key_named, key_wanted, name_shards
 from scripts.names import relation_name, safe_name
@@ -51,10 +51,7 @@ def scaffold(
             is not what the table has or had; several connectors send a table. Models of tables that came before it may
             have been written; the next run builds them.
     """
-    if servers not in (None, "one", "shards"):
-        raise UsageError(
-            f"SERVERS={servers}: expected shards, or one (docs/operating.md#one-table-of-several-connectors)."
-        )
+    check_arguments(connector, servers)
     system = bronze.system
     done = Scaffolded(bronze.newest_batch(), above_batch)
     finish_writing(system, models, done)

@@ -1,5 +1,6 @@
 """`make sql`: a SQL shell on the lakehouse."""
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -46,7 +47,7 @@ def main() -> int:
             spark.sql(statement).show(100, truncate=60)
         except Exception as error:  # whatever is wrong with the statement, the shell goes on
             failed = 1
-            print(str(error).split("\n\nJVM", 1)[0].strip(), file=sys.stderr)
+            print(re.split("\n\nJVM|\n\tat ", str(error))[0].strip(), file=sys.stderr)
     return 0 if is_terminal else failed
 
 

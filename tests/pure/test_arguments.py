@@ -28,6 +28,13 @@ def test_what_is_advised_as_keys_is_read_as_these_keys(project: Path) -> None:
     assert parse_keys(' a=b  "c d=e f,g" ') == {"a": ["b"], "c d": ["e f", "g"]}
 
 
+def test_words_behind_a_command_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    from scripts.messages import refuse_words
+
+    assert refuse_words(["scripts/run.py"]) == 0 and refuse_words(["scripts/run.py", "EVENTS=a", "SYSTEM=b"]) == 2
+    assert "EVENTS=a SYSTEM=b .venv/bin/python -m scripts.run" in capsys.readouterr().err
+
+
 def test_files_of_a_folder_that_are_skipped_are_told(tmp_path: Path) -> None:
     for name in ("a.jsonl", ".b.jsonl.part", "_SUCCESS"):
         (tmp_path / name).touch()

@@ -90,6 +90,8 @@ HOSTILE = [
         ({"KEYS": "orders"}, "KEYS='orders': 'orders' is not of the form table=column"),
         ({"KEYS": "it's=id"}, 'KEYS="it\'s=id": a quote is not closed.'),
         ({"LAKEHOUSE_TARGET": "nosuch"}, "LAKEHOUSE_TARGET=nosuch: profiles/profiles.yml has no such output"),
+        ({"CONNECTOR": "postgres"}, "CONNECTOR=postgres: expected one of "),
+        ({"SERVERS": "shard"}, "SERVERS=shard: expected shards, or one"),
         ({"KEYS": "orders=nope"}, "KEYS: table public.orders has no column nope; it has id."),
         (
             {"CONNECTOR": "mysql"},
