@@ -40,6 +40,11 @@ SOURCE = """from_json(
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""
+# The same of a flattened row.
+SOURCE_OF_ROW = r"""if(
+    contains(tail, '"source":'), null,
+    regexp_extract_all(tail, '"__(?:source_)?(?:db|schema|keyspace|table|collection)"\\s*:\\s*"[^"]*"', 0)
+)"""
 # Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 # The events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
@@ -195,7 +200,8 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     images = ", ".join(f"get_json_object(value, '{path}')" for path in ("$.after", "$.payload.after", "$.payload"))
     image = f"coalesce({data}, {images}, value)"
     names = f"cast(cast(json_object_keys({image}) as string) as binary)"
-    shape = f"xxhash64(if(has_schema, {HEAD}, {names}), to_json({SOURCE}), {owner}, {table}, {key_shape})"
+    names = f"if(has_schema, {HEAD}, {names})"
+    shape = f"xxhash64({names}, to_json({SOURCE}), {SOURCE_OF_ROW}, {owner}, {table}, {key_shape})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
