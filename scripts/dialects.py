@@ -198,12 +198,20 @@ class Dialect:
             return {name: cell.get("value") if isinstance(cell, dict) else cell for name, cell in cells.items()}
         return row
 
+    def server(self, payload: Payload) -> str:
+        """The connector that wrote an event (`topic.prefix`); empty where it does not say so."""
+        name = self._metadata(payload, "name") if self.form == "flat" else _source(payload).get("name")
+        return name if isinstance(name, str) else ""
+
     def source_table(self, payload: Payload) -> str:
         """The table that a flattened row names in its metadata; empty where it names none."""
-        prefix = self.connector[len("flattened(") : -1] or "__"
-        names = ("db", "schema", "keyspace", "table", "collection")
-        found = [payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}") for name in names]
+        found = [self._metadata(payload, name) for name in ("db", "schema", "keyspace", "table", "collection")]
         return ".".join(str(name) for name in found if name) if self.form == "flat" else ""
+
+    def _metadata(self, payload: Payload, name: str) -> Any:
+        """A member of `source` that a flattened row has in its metadata."""
+        prefix = self.connector[len("flattened(") : -1] or "__"
+        return payload.get(f"{prefix}source_{name}") or payload.get(f"{prefix}{name}")
 
     def tells_deletes(self, payload: Payload) -> bool:
         """Whether an event of a stream like this would tell that a row is gone."""

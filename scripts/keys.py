@@ -66,10 +66,9 @@ def name_shards(
             " they read one log, one after the other, say SERVERS=one. Else give the events of each a SYSTEM of their"
             " own."
         )
-    if seen.connector == "mongodb":
-        raise UsageError(
-            f"SERVERS: {seen.name} is a collection; give the events of each connector a SYSTEM of their own."
-        )
+    if seen.connector == "mongodb" or seen.connector.startswith("flattened"):
+        told = "is a collection" if seen.connector == "mongodb" else "has flattened rows"
+        raise UsageError(f"SERVERS: {seen.name} {told}; give the events of each connector a SYSTEM of their own.")
     taken = {name.lower() for name in (*seen.columns, *(known.columns if known else ()))}
     column = shard or ("shard" if "shard" not in taken else "_shard")
     seen.columns = {column: SHARD, **seen.columns}

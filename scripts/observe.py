@@ -43,7 +43,7 @@ SOURCE = """from_json(
 # The same of a flattened row.
 SOURCE_OF_ROW = r"""if(
     contains(tail, '"source":'), null,
-    regexp_extract_all(tail, '"__(?:source_)?(?:db|schema|keyspace|table|collection)"\\s*:\\s*"[^"]*"', 0)
+    regexp_extract_all(tail, '"__(?:source_)?(?:db|schema|keyspace|table|collection|name)"\\s*:\\s*"[^"]*"', 0)
 )"""
 # Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 # The events of a table without a primary key have no `unique` either.

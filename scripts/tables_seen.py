@@ -131,9 +131,7 @@ def _take(
     """Take what an event says of its table. Returns the columns that its schema block describes."""
     identity = table.identity
     table.topics.add(topic)
-    source = payload.get("source")
-    if isinstance(source, dict) and isinstance(source.get("name"), str):
-        table.servers.add(source["name"])
+    table.servers |= {dialect.server(payload)} - {""}
     table.source_tables |= {dialect.source_table(payload)} - {""}
     table.tells_deletes = table.tells_deletes or dialect.tells_deletes(payload)
     table.comments |= comments_in_schema(value.get("schema"), dialect)
