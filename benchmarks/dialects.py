@@ -311,8 +311,8 @@ def main() -> None:
             status = run.main()
         elapsed = time.monotonic() - start
         lines = [line.split() for line in told.getvalue().splitlines()]
-        live_and_rejected = [fields[6:8] for fields in lines if fields[1:] and fields[1].startswith(f"{system}.")]
-        if status or live_and_rejected != [[f"{live[events.stem]:,}", "0"]]:
+        rejected_and_live = [fields[7:9] for fields in lines if fields[1:] and fields[1].startswith(f"{system}.")]
+        if status or rejected_and_live != [["0", f"{live[events.stem]:,}"]]:
             raise SystemExit(f"{dialect}: {told.getvalue()}")
         return elapsed
 
