@@ -145,6 +145,7 @@ class Dialect:
     # Key columns that no member for a key names, and types that only the dialect knows.
     own_keys: Callable[[Payload], list[str]] = lambda payload: []
     own_columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
+    deletes_partitions: bool = False  # a delete may have a part of the key, for all rows of a partition
 
     @property
     def form(self) -> str:
@@ -222,7 +223,7 @@ class Dialect:
 PECULIAR = (
     Dialect("lindorm", _is_lindorm, own_keys=_lindorm_keys, own_columns=_lindorm_columns),
     Dialect("huawei_cdl", _is_huawei_cdl, _is_huawei_cdl_row),
-    Dialect("cassandra", _is_written_by("cassandra"), _is_cassandra_row),
+    Dialect("cassandra", _is_written_by("cassandra"), _is_cassandra_row, deletes_partitions=True),
     Dialect("ticdc", _is_written_by("TiCDC")),
     Dialect("cockroachdb", _is_cockroachdb, own_keys=_cockroachdb_keys, own_columns=_cockroachdb_columns),
     Dialect("yugabytedb_yboutput", lambda payload: _is_written_by("YugabyteDB")(payload) and _has_cells(payload)),

@@ -40,9 +40,9 @@ SOURCE = """from_json(
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
     database_name string, schema_name string, table_name string'
 )"""
-# The same of a flattened row.
+# The same for a flattened row, which may have a column named `source`.
 SOURCE_OF_ROW = r"""if(
-    contains(tail, '"source":'), null,
+    contains(tail, '"source":{') or contains(tail, '"source": {'), null,
     regexp_extract_all(tail, '"__(?:source_)?(?:db|schema|keyspace|table|collection|name)"\\s*:\\s*"[^"]*"', 0)
 )"""
 # Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.

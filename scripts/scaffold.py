@@ -12,7 +12,6 @@ from scripts import runs
 from scripts.columns_seen import OF_DDL
 from scripts.debezium_types import is_misread, reads
 from scripts.declared import Declared, declared_columns, declared_tables
-from scripts.dialects import check_arguments
 from scripts.drift import check_drift, told_of_type
 from scripts.evolution import follow_text, mend_names, update_table
 from scripts.keys import check_built_by_others, key_named, key_wanted, name_shards
@@ -51,7 +50,6 @@ def scaffold(
             is not what the table has or had; several connectors send a table. Models of tables that came before it may
             have been written; the next run builds them.
     """
-    check_arguments(connector, servers)
     system = bronze.system
     done = Scaffolded(bronze.newest_batch(), above_batch)
     finish_writing(system, models, done)

@@ -146,7 +146,7 @@ def _take(
         if image is not None:
             rows.setdefault(identity, []).append(image)
     columns_of_key = dialect.keys(payload, value.get("schema")) or key_columns(parsed(key))
-    if dialect.connector == "cassandra" and payload.get("op") == "d":  # that of a partition has a part of the key
+    if dialect.deletes_partitions and payload.get("op") == "d":  # its message has a part of the key
         columns_of_key = []
     if identity != (topic,):  # the event names its table: the parts that a router joined are tables of their own
         columns_of_key = [name for name in columns_of_key if name != ROUTED_FROM]

@@ -73,7 +73,7 @@
       A row of a snapshot that is taken again is then newer than the changes before it in the topic; at a position it
       loses to the change there,
     - is_log: whether a later change of a key has a greater position. Where writers choose the time of their write, or
-      records of a row come out of order, it may not, and a lesser one does not tell that a log started over,
+      records of a row come out of order, it may not, and a lesser one is no sign of a reset of the log,
     - passes_keys_on: the number of the transaction, where the source may give a row the key of another one that moves
       on later in it, or none,
     - ties: what decides between an event and a delete of one key at one position: `topic`, the order of the topic;

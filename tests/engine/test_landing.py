@@ -698,7 +698,9 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     described = [{"type": "int32", "field": "id"}, {"type": "string", "field": "__table"}]
     block = {"type": "struct", "fields": described, "name": "joined.Value"}  # of a router that gives all one schema
     of_tables = ["north"] * 5 + ["south"]
-    joined = [{"id": id, "__table": table, "__deleted": "false"} for id, table in enumerate(of_tables, 1)]
+    joined = [
+        {"id": id, "source": "web", "__table": table, "__deleted": "false"} for id, table in enumerate(of_tables, 1)
+    ]
     joined_texts = [json.dumps({"schema": block, "payload": row}, separators=(",", ":")) for row in joined]
     lakehouse.land("alike_joined", [{**place, "value": text} for place, text in zip(places, joined_texts, strict=True)])
     assert len(observe.Bronze(lakehouse.spark, "alike_joined").sample(0, set())) == 2
