@@ -19,6 +19,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs"  # of this version, also
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s]+)\)")
 NAMED_LINK = re.compile(r"\[([^\[\]]*)\]\[([^\[\]]+)\]")
 TARGET = re.compile(r"(?m)^\[([^\[\]]+)\]: (\S+).*\n?")  # of a named link
+LAYER = re.compile("^(stg|live|history|versions)_(?=.+__)")
 SYSTEMS = "<!-- the systems that are there -->"
 
 
@@ -44,9 +45,11 @@ def describe(manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
     texts = {block["name"]: " ".join(block["block_contents"].split()) for block in manifest["docs"].values()}
     for unique_id, model in manifest["nodes"].items():
         there = catalog["nodes"].get(unique_id, {"columns": {}})["columns"]
-        prefix, name = unique_id.rpartition(".")[0], unique_id.rpartition(".")[2].removeprefix("stg_")
-        staging = manifest["nodes"].get(f"{prefix}.stg_{name.removeprefix('live_')}", {"config": {}})
-        keys = (staging["config"].get("meta") or {}).get("debezium", {}).get("keys", []) if staging != model else []
+        prefix, _, model_name = unique_id.rpartition(".")
+        name = LAYER.sub("", model_name)
+        staging = manifest["nodes"].get(f"{prefix}.stg_{name}", {"config": {}})
+        is_state = model_name in (name, f"live_{name}")  # which has a row for each key
+        keys = (staging["config"].get("meta") or {}).get("debezium", {}).get("keys", []) if is_state else []
         others = [manifest["nodes"].get(f"{prefix}.{layer}{name}", {"columns": {}}) for layer in ("live_", "")]
         for column in there:
             told = model["columns"].setdefault(column, {"name": column, "description": ""})

@@ -19,6 +19,7 @@ def manifest() -> dict[str, Any]:
         "stg_shop__orders": ({"meta": meta}, {}),
         "shop__orders": ({"meta": {}}, {"_cdc_op": column("_cdc_op", "Mine.")}),
         "live_shop__orders": ({"meta": {}}, {"id": column("id", "Key. int32 in the events.")}),
+        "history_shop__orders": ({"meta": {}}, {}),
         "shop__lag": ({"meta": {}}, {}),
     }
     texts = {
@@ -41,17 +42,18 @@ def test_every_column_is_described_as_its_table_is_elsewhere_and_keys_are_marked
     from scripts.docs import describe
 
     there: dict[str, Any] = {"columns": {"id": {}, "_cdc_op": {}, "other": {}}}
-    describe(
-        found := manifest(), {"nodes": {f"model.p.{name}": there for name in ("stg_shop__orders", "shop__orders")}}
-    )
-    staging, silver = (found["nodes"][f"model.p.{name}"]["columns"] for name in ("stg_shop__orders", "shop__orders"))
-    assert {name: one["description"] for name, one in staging.items()} == {
-        "id": "Key. int32 in the events.",
-        "_cdc_op": "What was done.",
-        "other": "",
-    }
+    names = ("stg_shop__orders", "shop__orders", "history_shop__orders")
+    describe(found := manifest(), {"nodes": {f"model.p.{name}": there for name in names}})
+    staging, silver, history = (found["nodes"][f"model.p.{name}"]["columns"] for name in names)
+    for columns in (staging, history):
+        assert {name: one["description"] for name, one in columns.items()} == {
+            "id": "Key. int32 in the events.",
+            "_cdc_op": "What was done.",
+            "other": "",
+        }
     assert silver["_cdc_op"]["description"] == "Mine." and silver["id"]["description"] == staging["id"]["description"]
-    assert "constraints" not in staging["id"] and silver["id"]["constraints"] == [{"type": "primary_key"}]
+    assert "constraints" not in staging["id"] and "constraints" not in history["id"]
+    assert silver["id"]["constraints"] == [{"type": "primary_key"}]
 
 
 def test_the_overview_lists_the_systems_that_are_there_and_every_link_leads_somewhere() -> None:
