@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from scripts.catalog import property_of
@@ -202,12 +202,16 @@ def held(spark: SparkSession, table: str, offsets: Mapping[Any, Span]) -> DataFr
     return identified(old).select(*IDENTITY)
 
 
-def compared(spark: SparkSession, table: str, records: DataFrame, offsets: Mapping[Any, Span]) -> dict[Place, Span]:
-    """How many records each partition has, and how many of these bronze holds."""
-    old = held(spark, table, offsets).withColumn("is_held", F.lit(True))
-    both = identified(records).select(*IDENTITY).join(old, IDENTITY, "left").groupBy("topic", "partition")
-    counted = both.agg(F.count("*").alias("read"), F.count("is_held").alias("known")).collect()
-    return {(row.topic, row.partition): (row.read, row.known) for row in counted}
+def compared(spark: SparkSession, table: str, records: DataFrame, offsets: Mapping[Any, Span]) -> dict[Place, Row]:
+    """Of each partition the number of records (`read`), of those that bronze holds (`known`), and of those at whose
+    offsets it holds others (`others`).
+    """
+    place = IDENTITY[:-1]
+    old = held(spark, table, offsets).groupBy(*place).agg(F.collect_set("content").alias("contents"))
+    both = identified(records).select(*IDENTITY).join(old, place, "left").groupBy("topic", "partition")
+    is_known = F.array_contains("contents", F.col("content"))
+    counts = F.count("*").alias("read"), F.count_if(is_known).alias("known"), F.count_if(~is_known).alias("others")
+    return {(row.topic, row.partition): row for row in both.agg(*counts).collect()}
 
 
 def arrow_batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

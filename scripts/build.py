@@ -22,7 +22,7 @@ from scripts.built import (
 )
 from scripts.catalog import kind_of_views, property_of, relations_in, tables_in
 from scripts.declared import declared_tables
-from scripts.history import write_history
+from scripts.history import check_schemas, write_history
 from scripts.names import SYSTEM_MODELS
 from scripts.observe import Bronze, digest_of_keys
 from scripts.own_models import OwnModels, own_files
@@ -56,6 +56,7 @@ def _scaffold(spark: SparkSession, request: Request, say: Say) -> Scaffolded:
         MODELS.mkdir(exist_ok=True)  # a new project of somebody's own has none
     is_read_only = not os.access(MODELS, os.W_OK)
     with _copy(MODELS) if is_read_only else nullcontext(MODELS) as models:
+        check_schemas(system, bool(request.history), models)
         done = scaffold(Bronze(spark, system), request.connector, request.keys, known, models, request.servers, refused)
         done.written += write_history(system, request.history, models)
         if is_read_only:

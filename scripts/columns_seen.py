@@ -119,7 +119,7 @@ def complete(table: TableSeen, rows: list[dict[str, Any]], tables: dict[tuple[st
         }
     # A key of other names (a router's, say) identifies no row of the table.
     table.message_keys = [key for key in table.message_keys if all(name in table.columns for name in key)]
-    table.keys = table.message_keys[0] if table.message_keys else table.keys
+    table.keys = next(filter(None, table.message_keys), table.keys)
     if any(key not in table.columns for key in table.keys):
         table.keys = []
 

@@ -133,7 +133,8 @@ class _Progress:
             self.running[name] = None
             if time.monotonic() - self.told_at >= PROGRESS_SECONDS:
                 self.told_at = time.monotonic()
-                self.say(self.line())
+                with suppress(OSError):  # of a terminal that is gone: dbt would wait for this thread forever
+                    self.say(self.line())
 
     def line(self) -> str:
         tables = f", {len(self.built & self.tables)} of {len(self.tables)} tables" if self.tables else ""

@@ -143,7 +143,7 @@ class Dialect:
     recognises: Callable[[Payload], bool]
     is_row: Callable[[Payload], bool] = _has_row_operation
     # Key columns that no member for a key names, and types that only the dialect knows.
-    own_keys: Callable[[Payload], list[str]] = lambda payload: []
+    own_keys: Callable[[Payload], list[str]] | None = None
     own_columns: Callable[[dict[str, str]], dict[str, str]] = lambda columns: columns
     deletes_partitions: bool = False  # a delete may have a part of the key, for all rows of a partition
 
@@ -171,7 +171,12 @@ class Dialect:
         member, named = declared["key"], []
         if member and member not in self.members("after", "before"):
             named = key_columns(payload.get(member)) or list(columns_of_schema(schema, member))
-        return named or self.own_keys(payload)
+        return named or (self.own_keys(payload) if self.own_keys else [])
+
+    @property
+    def has_keys_of_messages(self) -> bool:
+        """Whether the keys of messages alone say by what a row is identified."""
+        return not self.own_keys and capabilities(self.connector)["key"] in (None, *self.members("after", "before"))
 
     def columns(self, columns: dict[str, str]) -> dict[str, str]:
         """Columns with the types that they have in the dialect."""

@@ -41,9 +41,10 @@ def check_drift(
     }
     changed = _changed_by_ddl(bronze, known, ddl, switched_off, above_batch, models)
     for table in seen:
-        _check_same_table(
-            system, table, known.get(table.identity), wanted[table.identity], models, changed.get(table.identity, {})
-        )
+        declared = known.get(table.identity)
+        _check_same_table(system, table, declared, models, changed.get(table.identity, {}))
+        if not wanted[table.identity]:
+            _check_same_key(bronze, table, declared)
     # Rows that are still to come may say their types themselves, as those before them did.
     told_later = {identity for identity in changed if known[identity].table.schemas} - {
         table.identity for table in seen
@@ -75,14 +76,10 @@ def _check_same_table(
     system: str,
     seen: TableSeen,
     declared: Declared | None,
-    wanted: list[str],
     models: Path,
     changed: dict[str, str],
 ) -> None:
-    """Raise a `LakehouseError` where new events are of another connector than the table, or keyed in another way.
-
-    Under a narrower key two rows of the source would become one, in silence.
-    """
+    """Raise a `LakehouseError` where new events are of another connector than the table, or of other types."""
     if declared and not are_alike(declared.table.connector, seen.connector):
         raise LakehouseError(
             f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for"
@@ -91,15 +88,26 @@ def _check_same_table(
         )
     if declared:
         _check_types(system, seen, declared, models, changed)
-    if wanted or not seen.message_keys or (declared and not declared.table.keys):
+
+
+def _check_same_key(bronze: Bronze, seen: TableSeen, declared: Declared | None) -> None:
+    """Raise a `LakehouseError` where new messages are keyed in another way than the table, or not at all any more.
+
+    Under a narrower key two rows of the source would become one, in silence.
+    """
+    if not seen.message_keys or (declared and not declared.table.keys):
         return
-    known = declared.table.message_keys if declared else seen.message_keys[:1]
+    known = declared.table.message_keys if declared else sorted(seen.message_keys, key=lambda key: not key)[:1]
     other = keys_other_than(seen.message_keys, known)
+    if declared and [] in other and not bronze.has_keys(declared.table.topics, declared.table.keys):
+        other.remove([])  # messages of the table never had a key, and KEYS said by what a row is identified
     if other:
-        told = " and by ".join(", ".join(key) for key in known + other)
+        told = " and by ".join(", ".join(key) or "nothing" for key in known + other)
+        key = next(filter(None, [*reversed(other), *known]))
+        unkeyed = "" if all(other) else ". If none do, give what comes without a key a SYSTEM of its own"
         raise LakehouseError(
-            f"system {system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a row,"
-            f" for instance KEYS={key_argument(seen.name, other[-1])}; a table whose key changes is rebuilt."
+            f"system {bronze.system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a"
+            f" row, for instance KEYS={key_argument(seen.name, key)}; a table whose key changes is rebuilt{unkeyed}."
         )
 
 

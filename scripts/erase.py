@@ -9,18 +9,21 @@ hold it, can all expire.
 import os
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts.bronze import OtherLoader, conflicts
 from scripts.built import MODELS
 from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
 from scripts.errors import LakehouseError, UsageError
+from scripts.ledger import complete
 from scripts.maintain import Maintenance, all_tables
 from scripts.messages import end_with, refuse_words, say, shown
-from scripts.prune import mark_of, properties_of, readers
+from scripts.prune import HEAD, mark_of, properties_of, readers
 from scripts.spark import locked, session
 
 ERASING = "cdc.erasing"  # a property of the change log from the first statement to the last
@@ -74,13 +77,19 @@ class Erasure:
             self._erase(table, condition, "")
         batches, events = self._batches(), self.events if self.declared.routed else ""
         condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
-        for table in filter(None, (f"bronze.`{self.system}`", events)):
-            self._erase(table, condition, self._mark(table) if table == self.events else "")
+        complete(self.spark, self.system)  # else the next landing would take what goes for what never landed
+        self._erase(f"bronze.`{self.system}`", condition, "")
+        if events:
+            self._erase(events, condition, "batch")
+        numbers = {self.silver: "_cdc_batch", self.history: "_cdc_known_from"}
         for table, condition in states.items():
-            self._erase(table, condition, self._mark_of_silver() if table == self.silver else self._mark(table))
+            self._erase(table, condition, numbers[table])
         if batches:
             self._count_again(batches)
-        self._erase(log, rows.of_log, self._mark(log))
+        self._erase(log, rows.of_log, "_cdc_append")
+        for table, condition in states.items():
+            if self._count(table, condition):  # dbt, which waits for no lock, has read them in the change log meanwhile
+                self._erase(table, condition, numbers[table])
         self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
 
     def _in_place_of_views(self) -> dict[str, str]:
@@ -156,37 +165,53 @@ class Erasure:
     def _sql(self, table: str, statement: str) -> list[Any]:
         return Maintenance(self.spark, table).sql(statement)
 
-    def _erase(self, table: str, condition: str, mark: str) -> None:
-        """Delete rows of a table, and the files and snapshots that hold them or held them."""
+    def _erase(self, table: str, condition: str, number: str) -> None:
+        """Delete rows of a table, and the files and snapshots that hold them or held them.
+
+        Args:
+            number: the column that is greater in what runs add to the table; empty: its commits have no mark.
+        """
         one = Maintenance(self.spark, table)
         if self.spark.sql(f"select 1 from {table}.delete_files limit 1").collect():  # older states of rows
             one.call("rewrite_data_files", "options => map('delete-file-threshold', '1')")
-        number = self._count(table, condition)
-        if number or mark:
-            self._delete(one, condition if number else "", mark)
-            self.done[table] += number
+        count = self._count(table, condition)
+        if count:
+            self._delete(one, condition)
+            self.done[table] += count
+        if number:
+            self._mark_again(one, number)
         one.expire([row.snapshot_id for row in one.snapshots() if not row.ref])
         if refs := [row.ref for row in one.snapshots() if row.ref and row.ref != "main"]:
             say(f"{table.replace('`', '')}: branches and tags keep what they hold: {', '.join(map(shown, refs))}")
 
-    def _delete(self, one: Maintenance, condition: str, mark: str) -> None:
-        """Delete rows in one commit, which writes the files that held them anew. Without a condition it only carries
-        the mark, because the snapshot that has it goes."""
-        setting = f"`spark.sql.iceberg.snapshot-property.{self._mark_name(one.table)}`"
+    def _delete(self, one: Maintenance, condition: str) -> None:
+        """Delete rows in one commit, which writes the files that held them anew."""
         mode = "alter table {} set tblproperties ('write.delete.mode' = '{}')"
-        has_mode = condition and "write.delete.mode" in properties_of(self.spark, one.table)
+        has_mode = "write.delete.mode" in properties_of(self.spark, one.table)
         if has_mode:
             one.sql(mode.format(one.table, "copy-on-write"))
-        if mark:
-            self.spark.sql(f"set {setting} = {mark}")
-        try:
-            nothing = f"insert into {one.table} select * from {one.table} where false"
-            one.sql(f"delete from {one.table} where {condition}" if condition else nothing)
-        finally:
-            if mark:
-                self.spark.sql(f"reset {setting}")
+        one.sql(f"delete from {one.table} where {condition}")
         if has_mode:
             one.sql(mode.format(one.table, "merge-on-read"))
+
+    def _mark_again(self, one: Maintenance, number: str) -> None:
+        """Commit the mark of a table without a row, as the snapshots that have it go. The commit is refused, and made
+        again, if rows were added since the mark was read: dbt waits for no lock, and its mark is a later one."""
+        while heads := self.spark.sql(HEAD.format(one.table)).collect():
+            head = heads[0].snapshot_id
+            mark = self._mark_of_silver() if one.table == self.silver else self._mark(one.table)
+            if not mark:
+                return
+            greatest = f"select coalesce(max({number}), -1) as n from {one.table} version as of {head}"
+            (found,) = self.spark.sql(greatest).collect()
+            with suppress(OtherLoader), conflicts():
+                one.sql(f"""
+                    insert into {one.table} with ('isolation-level' = 'serializable',
+                        'validate-from-snapshot-id' = '{head}',
+                        'snapshot-property.{self._mark_name(one.table)}' = '{mark}')
+                    replace where {number} > {found.n} select * from {one.table} version as of {head} where false
+                    """)  # read without `version`, the table would take the options from the statement that writes
+                return
 
     def _count_again(self, batches: list[int]) -> None:
         """Count the records of the table that stay in these batches."""

@@ -32,10 +32,11 @@ def update_table(
     _tell_other_types(system, declared, seen, models, done, retyped)
     keys = wanted or table.keys
     topics = table.topics | seen.topics
-    if other_keys and not keys:
-        told = key_argument(table.name, other_keys[0])
+    if any(other_keys) and not keys:
+        told = key_argument(table.name, next(filter(None, other_keys)))
         done.notes.append(f"{table.name}: its messages have a key now; KEYS={told} makes the change log a table")
-    accepted = [*table.message_keys, *other_keys] if wanted else table.message_keys
+    # That messages have no key at all was accepted before, or `check_drift` would have refused it.
+    accepted = [*table.message_keys, *(key for key in other_keys if wanted or keys and not key)]
     before = replace(declared, table=replace(table, renamed=dict(table.renamed)))
     _check_edited_key(system, before, keys, models)
     _update_properties(system, declared, seen, accepted if keys == table.keys else table.message_keys, models)
@@ -51,7 +52,7 @@ def update_table(
         return
     if added:
         done.notes.append(f"{table.name}: new columns {', '.join(added)}")
-        tell_doubts(seen, list(added), done)
+        tell_doubts(system, seen, list(added), done)
     if topics != table.topics:
         done.notes.append(_told_of_topics(table, topics))
     if keys != table.keys:

@@ -28,6 +28,23 @@ def history_models(system: str, declared: Declared) -> list[str]:
     return [f"history_{system}__{declared.relation}", f"versions_{system}__{declared.relation}"]
 
 
+def check_schemas(system: str, has_history: bool, models: Path) -> None:
+    """Raise a `UsageError` if a system and the histories of another one would have one schema.
+
+    Args:
+        has_history: whether the system will have histories.
+    """
+    other, of_histories = system.removesuffix("_history"), f"{system}_history"
+    if system != other and (models / "history" / other).exists():
+        system, of_histories = other, system
+    elif not has_history or not (models / "staging" / of_histories).exists():
+        return
+    raise UsageError(
+        f"SYSTEM={of_histories}: the histories of {system} have the schema {of_histories}, and a system cannot have it"
+        " too. Give the newer of the two another name."
+    )
+
+
 def write_history(system: str, names: Collection[str], models: Path) -> list[str]:
     """Write the models of the histories that are asked for, unless they are there. Returns the names of new models.
 

@@ -6,7 +6,8 @@ from bronze, or rolled back, the ledger alone knows.
 
 import time
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ class Ledger:
     newest: dict[Place, int]  # the highest offset of each partition
     given: int  # the greatest batch number that was given
     last: int  # the greatest batch that was not rolled back, of which rows are where nothing is new
+    recovered: dict[str, int] = field(default_factory=dict)  # file → its newest batch, which is not noted here
 
     def landed(self, place: Place, offset: int) -> None:
         self.newest[place] = max(offset, self.newest.get(place, -1))
@@ -46,12 +48,12 @@ def partition_name(topic: str | None, partition: int | None) -> str:
     return f"{KAFKA}{topic}/{partition}"
 
 
-def read(spark: SparkSession, system: str, state: State, wanted: Set[str], notes: list[str]) -> Ledger:
+def read(spark: SparkSession, system: str, state: State, wanted: Set[str] | None, notes: list[str]) -> Ledger:
     """What has landed.
 
-    Where a loader died, only the files that are `wanted` now are looked at again. Numbers of batches that were taken
-    back or deleted from bronze are not given again: tables that merged them would not read the new ones. Batches that
-    were rolled back have one row without a file.
+    Where a loader died, only the files that are `wanted` now are looked at again; None: all of them. Numbers of batches
+    that were taken back or deleted from bronze are not given again: tables that merged them would not read the new
+    ones. Batches that were rolled back have one row without a file.
 
     Raises:
         OtherLoader: more has landed since bronze was looked at.
@@ -166,7 +168,7 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
 
 
 def _recover(
-    spark: SparkSession, table: str, missing: Set[int], wanted: Set[str], found: Ledger, batches: dict[str, int]
+    spark: SparkSession, table: str, missing: Set[int], wanted: Set[str] | None, found: Ledger, batches: dict[str, int]
 ) -> None:
     """Add to a ledger what bronze holds of batches that are missing in it; `batches` are those of its files."""
     landed = spark.table(table).where(F.col("batch").isin(*missing))
@@ -174,8 +176,8 @@ def _recover(
     coordinates = "topic", "partition", "offset", F.unix_millis("timestamp").alias("timestamp")
     entry = F.max(F.struct(*place, *coordinates, "key", "value", "raw")).alias("entry")
     for row in landed.where("file is not null").groupBy("file").agg(entry).collect():
-        if row.file in wanted and row.entry.batch > batches.get(row.file, 0):
-            found.files[row.file] = _recovered(row.file, row.entry)
+        if (wanted is None or row.file in wanted) and row.entry.batch > batches.get(row.file, 0):
+            found.files[row.file], found.recovered[row.file] = _recovered(row.file, row.entry), row.entry.batch
     highest = F.max("offset").alias("highest")
     for row in landed.where("offset is not null").groupBy("topic", "partition").agg(highest).collect():
         found.landed((row.topic, row.partition), row.highest)
@@ -183,7 +185,18 @@ def _recover(
     for row in landed.where("file is null").groupBy("topic", "partition").agg(last).collect():
         name = partition_name(row.topic, row.partition)
         if row.last.batch > batches.get(name, 0):
-            found.files[name] = Taken(row.last.offset + 1)
+            found.files[name], found.recovered[name] = Taken(row.last.offset + 1), row.last.batch
+
+
+def complete(spark: SparkSession, system: str) -> None:
+    """Note what loaders that died have landed, before records go from bronze: nothing else tells it then."""
+    while True:
+        with suppress(OtherLoader):
+            found = read(spark, system, bronze.state(spark, f"bronze.`{system}`"), None, [])
+            break
+    for batch in sorted(set(found.recovered.values())):
+        taken = {file: found.files[file] for file, of_batch in found.recovered.items() if of_batch == batch}
+        write(spark, system, batch, taken, found.newest)
 
 
 def _recovered(file: str, entry: Row) -> Taken:

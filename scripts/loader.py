@@ -228,9 +228,9 @@ def _commit_offered(attempt: _Attempt, topics: Topics, span: Offered) -> bool:
     repeated: dict[Place, int] = {}
     if any(start <= attempt.ledger.newest.get(place, -1) for place, (start, _) in span.offsets.items()):
         found = bronze.compared(spark, table, records, span.offsets)
-        repeated = {place: known for place, (_, known) in found.items()}
+        repeated = {place: row.known for place, row in found.items()}
         _remember(span, records)
-        if all(known == read for read, known in found.values()):
+        if all(row.known == row.read for row in found.values()):
             _count(landed, span.offsets, repeated, {})
             return False
         held = bronze.held(spark, table, span.offsets)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from scripts.catalog import relations_in
 
 SAMPLE_ROWS = 5000
-DDL_SAMPLE = 10_000  # of the newest DDL records that were read before
+DDL = '"tableChanges"'
+DDL_SAMPLE = 10_000  # of the newest DDL records
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
 # What stands behind the last `"payload":`; all of a value that has none.
 TAIL = "substring_index(value, '\"payload\":', -1)"
@@ -38,13 +39,27 @@ NO_VALUE = r'(?s)^\s*[{]\s*"schema"\s*:.*"payload"\s*:\s*null\s*[}]\s*$'
 SOURCE = """from_json(
     substring_index(value, '"source":', -1),
     'name string, db string, schema string, table string, collection string, keyspace string, namespace string,
-    database_name string, schema_name string, table_name string'
+    database_name string, schema_name string, table_name string, primary_keys string'
 )"""
 # The same for a flattened row, which may have a column named `source`.
 SOURCE_OF_ROW = r"""if(
     contains(tail, '"source":{') or contains(tail, '"source": {'), null,
     regexp_extract_all(tail, '"__(?:source_)?(?:db|schema|keyspace|table|collection|name)"\\s*:\\s*"[^"]*"', 0)
 )"""
+# The schema block of a value that does not begin with it (TiCDC).
+SCHEMA_BEHIND = "if(members in ('[payload, schema]', '[schema, payload]'), get_json_object(value, '$.schema'), null)"
+# The key of a row that stands in its value (Huawei CDL).
+KEY_INSIDE = """if(contains(value, '"unique":'), cast(json_object_keys(
+    coalesce(get_json_object(value, '$.unique'), get_json_object(value, '$.payload.unique'))) as string), null)"""
+# The fields that an update without a document sets (MongoDB), without what stands behind a point.
+FIELDS_SET = """if(contains(value, '"updatedFields":'), array_sort(array_distinct(transform(json_object_keys(coalesce(
+    get_json_object(value, '$.updateDescription.updatedFields'),
+    get_json_object(value, '$.payload.updateDescription.updatedFields')
+)), field -> substring_index(field, '.', 1)))), null)"""
+# The key of a message: the schema block that it begins with, else the names of its columns.
+KEY = """if(startswith(key, '{"schema":{'), substring_index(key, '"payload":', 1), concat(
+    coalesce(cast(json_object_keys(key) as string), ''),
+    coalesce(cast(json_object_keys(get_json_object(key, '$.payload')) as string), '')))"""
 # Records that carry no row and tell nothing of their table: truncates, which have no key, and heartbeats of Huawei CDL.
 # The events of a table without a primary key have no `unique` either.
 WITHOUT_ROW = """(
@@ -60,6 +75,7 @@ class Event(NamedTuple):
     topic: str | None
     value: str
     key: str | None
+    offset: int | None = None  # none of a bare value, whose key is not known
 
 
 class Arrived(NamedTuple):
@@ -106,25 +122,7 @@ class Bronze:
         rows = self._spark.table(self._name).where("value is not null")
         is_new = F.col("batch") > above_batch
         rows = rows.where(is_new | F.col("topic").isin(*further) if further else is_new)
-        rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
-        shapes = _shapes(rows, HAS_SCHEMA)
-        events = [Event(row.topic, row.value, row.key) for row in shapes]
-        # A schema block of MongoDB does not tell the fields, one of DDL not the tables: these are read one by one too.
-        inside = ("io.debezium.connector.mongo", '"tableChanges"')
-        one_by_one = sorted({row.topic for row in shapes if row.topic and any(text in row.value for text in inside)})
-        with_ddl = {row.topic for row in shapes if '"tableChanges"' in row.value}
-        if one_by_one:
-            of_topics = rows.where(F.col("topic").isin(one_by_one))
-            events += [Event(row.topic, row.value, row.key) for row in _shapes(of_topics, "false")]
-        for topic in sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str):
-            of_topic = rows.where(F.col("topic").eqNullSafe(topic))
-            if topic not in one_by_one:
-                of_topic = of_topic.where(f"not {HAS_SCHEMA}")
-            if topic in with_ddl:  # of which the newest counts
-                of_topic = of_topic.orderBy(F.desc("batch"), F.desc("place"))
-            sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
-            events += [Event(topic, row.value, row.key) for row in in_order(sorted(sample, key=_order_of_landing))]
-        return events
+        return sample_of(rows)
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Topic and value of the newest DDL records of some topics up to a batch, the newest last.
@@ -133,18 +131,19 @@ class Bronze:
             names: texts of which a value has to hold one; none: all values count.
         """
         rows = self._spark.table(self._name).where((F.col("batch") <= up_to_batch) & F.col("topic").isin(*topics))
-        rows = rows.where(F.expr("contains(value, '\"tableChanges\"')"))
         if names:
             rows = rows.where(reduce(or_, [F.col("value").contains(name) for name in names]))
-        file = F.coalesce("file", F.lit(""))
-        rows = rows.orderBy(F.desc("batch"), F.desc(file), F.desc(F.coalesce("line", "offset")))
-        newest = rows.select("batch", "topic", "partition", "offset", "value").limit(DDL_SAMPLE).collect()
-        return [(row.topic, row.value) for row in in_order(newest[::-1])]
+        return [(row.topic, row.value) for row in _newest_ddl(rows)]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
         """Whether topics have a record with a key and without a value, which may be a schema block and nothing else."""
         rows = self._spark.table(self._name).where(F.col("value").isNull() | F.col("value").rlike(NO_VALUE))
         return not rows.where(rows.key.isNotNull() & rows.topic.isin(sorted(topics))).isEmpty()
+
+    def has_keys(self, topics: Set[str], names: Sequence[str]) -> bool:
+        """Whether topics have a message that is keyed by columns of these names."""
+        rows = self._spark.table(self._name).where(F.col("topic").isin(sorted(topics)))
+        return not rows.where(reduce(and_, [F.col("key").contains(json.dumps(name)) for name in names])).isEmpty()
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         """What each topic has above a batch, ordered by topic."""
@@ -181,15 +180,34 @@ def digest_of_keys(keys: list[str]) -> str:
     return hashlib.md5(json.dumps(keys).encode()).hexdigest()
 
 
+def sample_of(rows: DataFrame) -> list[Event]:
+    """Records of bronze, of which no value is NULL, that show what tables there are."""
+    rows = rows.withColumns({"tail": F.expr(TAIL), "place": F.coalesce("line", "offset")})
+    shapes = _shapes(rows, HAS_SCHEMA)
+    found = [shapes]
+    # A schema block of MongoDB does not tell the fields: these values are read one by one too.
+    is_mongodb = "io.debezium.connector.mongo"
+    one_by_one = sorted({row.topic for row in shapes if row.topic and is_mongodb in row.value})
+    if one_by_one:
+        found.append(_shapes(rows.where(F.col("topic").isin(one_by_one)), "false"))
+    topics = sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str)
+    for topic in topics if SAMPLE_ROWS else []:
+        of_topic = rows.where(F.col("topic").eqNullSafe(topic))
+        if topic not in one_by_one:
+            of_topic = of_topic.where(f"not {HAS_SCHEMA}")
+        sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
+        found.append(in_order(sorted(sample, key=_order_of_landing)))
+    if any(DDL in row.value for row in shapes):
+        found.append(_newest_ddl(rows))  # all of them, the newest last: their shape does not tell what they say
+    return [Event(row.topic, row.value, row.key, row.offset) for rows in found for row in rows]
+
+
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of
     landing.
 
     First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
     """
-    member = "'\"payload\":'"
-    names_of_key = "cast(json_object_keys(key) as string)"
-    key_shape = f"if(startswith(key, '{{\"schema\":'), substring_index(key, {member}, 1), {names_of_key})"
     # Elsewhere `data` may be a column. Behind the schema block of Debezium's envelope is all that there is of it.
     text = "if(startswith(tail, '{\"before\":'), tail, value)"
     is_cdl = f"contains({text}, '\"DATA_STORE\"') and contains({text}, '\"OPERATION\"')"
@@ -201,8 +219,10 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     image = f"coalesce({data}, {images}, value)"
     names = f"cast(cast(json_object_keys({image}) as string) as binary)"
     names = f"if(has_schema, {HEAD}, {names})"
-    shape = f"xxhash64({names}, to_json({SOURCE}), {SOURCE_OF_ROW}, {owner}, {table}, {key_shape})"
+    of_row = (names, "members", SCHEMA_BEHIND, FIELDS_SET, KEY, KEY_INSIDE)
+    shape = f"xxhash64({', '.join(of_row)}, to_json({SOURCE}), {SOURCE_OF_ROW}, {owner}, {table})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
+    rows = rows.withColumn("members", F.expr("if(has_schema, null, cast(json_object_keys(value) as string))"))
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
     streams = streams.withColumn("at", F.xxhash64(*PLACE))
@@ -218,6 +238,14 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
     found = there.select(*PLACE, "value", "key", "offset", "has_schema").collect()
     return in_order(sorted(found, key=_order_of_landing))
+
+
+def _newest_ddl(rows: DataFrame) -> list[Any]:
+    """The newest DDL records, the newest last."""
+    place = (F.col("batch"), F.coalesce("file", F.lit("")), F.coalesce("line", "offset"))
+    rows = rows.where(F.col("value").contains(DDL)).orderBy(*map(F.desc_nulls_last, place))
+    newest = rows.select("batch", "topic", "partition", "offset", "value", "key").limit(DDL_SAMPLE).collect()
+    return in_order(newest[::-1])
 
 
 def in_order(rows: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from scripts import bronze
-from scripts.bronze import Landed, Place, Span
+from scripts.bronze import Landed, Place
 from scripts.kafka import Offsets, Topics
 from scripts.ledger import KAFKA, Ledger, partition_name
 from scripts.taken import Taken
@@ -82,7 +82,7 @@ class _New:
         self._read = {place: ledger.files.get(partition_name(*place), Taken()) for place in offsets}
         self._new: Offsets = {}
         self._marked: Offsets = {}  # the last record, which has to be the same
-        self._checked: Offsets = {}  # the last offsets, of which bronze has to hold all records
+        self._checked: Offsets = {}  # the last offsets, of which bronze may hold no other records
 
     def offsets(self, spark: SparkSession, system: str) -> Offsets:
         topics_read = {topic for (topic, _), taken in self._read.items() if taken.bytes}
@@ -93,11 +93,11 @@ class _New:
         except Exception as error:
             raise self._topics.explained(error) from error
         for place in {**self._checked, **self._marked}:
-            read, known = held.get(place, (0, 0))
-            if known < read or (not read and place in self._new):
+            known, others = held.get(place, (0, 0))
+            if others or (not known and place in self._new):
                 self._new[place] = self._there[place]
                 why = "has no record left by which to know it again"
-                if read:
+                if others:
                     why = "holds other records than have landed at their offsets: it was recreated or cut"
                 self._landed.notes.append(f"{place[0]}/{place[1]} {why}. Read from its start")
         return self._new
@@ -127,19 +127,23 @@ class _New:
             return
         self._new[place] = (earliest, latest)
 
-    def _held(self, spark: SparkSession, system: str) -> dict[Place, Span]:
-        """Of each partition that was read before: how many records were looked at, and how many bronze holds."""
-        held: dict[Place, Span] = {}
+    def _held(self, spark: SparkSession, system: str) -> dict[Place, tuple[int, int]]:
+        """Of each partition that was read before: how many of the records that are looked at have landed, and at the
+        offsets of how many others have. What bronze lacks tells nothing: it may have been erased or pruned there.
+        """
+        held: dict[Place, tuple[int, int]] = {}
         if self._marked:
             records = bronze.marked(self._topics.read(spark, self._marked))
             for row in records.select("topic", "partition", "digest").collect():
                 place = row.topic, row.partition
-                held[place] = (1, int(str(row.digest) == self._read[place].digest))
+                is_known = str(row.digest) == self._read[place].digest
+                held[place] = (int(is_known), int(not is_known))
         for place in self._marked.keys() - held.keys():  # compacted, or the mark of a transaction of another topic
             upto = self._read[place].bytes
             self._checked[place] = (max(self._there[place][0], upto - CHECKED_OFFSETS), upto)
         self._checked = {place: (start, end) for place, (start, end) in self._checked.items() if start < end}
         if self._checked:
             records = self._topics.read(spark, self._checked)
-            held |= bronze.compared(spark, f"bronze.`{system}`", records, self._checked)
+            found = bronze.compared(spark, f"bronze.`{system}`", records, self._checked)
+            held |= {place: (row.known, row.others) for place, row in found.items()}
         return held

@@ -90,7 +90,7 @@ def without_tables(spark: SparkSession, system: str) -> str:
     if not rows:
         return ""
     found = ", ".join(
-        f"{row.n:,} {f'rejected ({row.error})' if row.error else 'that are no event of a table'}" for row in rows
+        f"{row.n:,} {f'rejected ({row.error})' if row.error else 'of which no table was made'}" for row in rows
     )
     return (
         f"SYSTEM={system}: what has landed gave no table: {found}. The run that landed it said more. Expected are"

@@ -25,6 +25,8 @@ from scripts.tables_seen import observe
 from scripts.topics import declare_epochs, route
 from scripts.written_models import files_of_others, finish_writing, write_models, write_properties
 
+MARKS_OF_JINJA = re.compile(r"{[{%#]|[%#}]}")
+
 
 def scaffold(
     bronze: Bronze,
@@ -120,6 +122,8 @@ def _model(
     names = [safe_name(table.identity[-1]) for table in seen if table.identity not in known]
     for table in seen:
         declared = known.get(table.identity)
+        if declared:
+            _leave_out_unreadable(bronze.system, table, declared, done)
         problem = _problem_or_note(bronze, connector, servers, table, known, done)
         if problem:
             if declared:  # what its models do not read is in bronze only
@@ -132,6 +136,15 @@ def _model(
             _write_new(bronze, table, wanted[table.identity], known, names, models, done)
         else:
             update_table(bronze.system, declared, table, wanted[table.identity], models, done)
+
+
+def _leave_out_unreadable(system: str, table: TableSeen, declared: Declared, done: Scaffolded) -> None:
+    """Leave out new columns that cannot be read, and say why: the others are."""
+    new = [name for name in table.columns if name not in declared.table.columns]
+    for name, problem in _unreadable([*declared.table.columns, *new]).items():
+        if table.columns.pop(name, None):
+            runs.warn(system)
+            done.notes.append(f"{table.name}: {problem}; it is not read")
 
 
 def _problem_or_note(
@@ -196,7 +209,7 @@ def _write_new(
         return
     if not wanted:
         check_built_by_others(bronze, new)
-    describe_new(table, done)
+    describe_new(bronze.system, table, done)
     done.notes += renamed
     for name, declared in table.columns.items() if table.types_from == "schema block" else ():
         for kind in sorted(table.kinds.get(name, ())):
@@ -221,21 +234,29 @@ def _problem(seen: TableSeen, declared: Declared | None) -> str:
             " read as other values. Land a snapshot of the whole table from after the change, and what follows, as a"
             " SYSTEM of its own"
         )
-    named = (*seen.identity, *columns, *seen.topics, *seen.servers, *seen.source_tables)
-    marked = [name for name in named if re.search(r"{[{%#]|[%#}]}", name)]
+    if unreadable := _unreadable(list(columns)):
+        return next(iter(unreadable.values()))
+    named = (*seen.identity, *seen.topics, *seen.servers, *seen.source_tables)
+    marked = [name for name in named if MARKS_OF_JINJA.search(name)]
     if marked:
         return f"the name {marked[0]!r} holds marks of Jinja, which no dbt project can name"
     broken = [name for name in seen.topics if re.search("[\r\x85\u2028\u2029]", name)]
     if broken:
         return f"the topic {broken[0]!r} holds a line break that is none of Unix, which dbt reads as another"
-    folded: dict[str, str] = {}
-    for name in columns:
-        if not name or name.lower().startswith("_cdc_"):
-            return (
-                f"a column is named {name!r}, which"
-                f" {'Iceberg cannot name' if not name else 'is a name of the metadata columns'}"
-            )
-        if name.lower() in folded:
-            return f"columns {folded[name.lower()]!r} and {name!r} differ in case only, which Spark cannot tell apart"
-        folded[name.lower()] = name
     return ""
+
+
+def _unreadable(columns: list[str]) -> dict[str, str]:
+    """The columns that no model can read, and why."""
+    found, folded = {}, dict[str, str]()
+    for name in columns:
+        if MARKS_OF_JINJA.search(name):
+            found[name] = f"column {name!r} holds marks of Jinja, which no dbt project can name"
+        elif not name or name.lower().startswith("_cdc_"):
+            why = "is a name of the metadata columns" if name else "Iceberg cannot name"
+            found[name] = f"a column is named {name!r}, which {why}"
+        elif name.lower() in folded:
+            first = folded[name.lower()]
+            found[name] = f"columns {first!r} and {name!r} differ in case only, which Spark cannot tell apart"
+        folded.setdefault(name.lower(), name)
+    return found

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from scripts import runs
 from scripts.declared import Declared
 from scripts.observe import Bronze
 from scripts.schema import TableSeen
@@ -45,16 +46,17 @@ def tell_unmodelled(
                 else f"{one.records:,} values that name no topic"
             )
             told = f". {odd[one.topic]}" if one.topic in odd else ""
-            done.notes.append(f"{what}: no table's events, for instance {one.first}; they stay in bronze{told}")
+            of = "of a table without models" if one.topic in done.refused else "no table's events"
+            done.notes.append(f"{what}: {of}, for instance {one.first}; they stay in bronze{told}")
 
 
-def describe_new(table: TableSeen, done: Scaffolded) -> None:
+def describe_new(system: str, table: TableSeen, done: Scaffolded) -> None:
     key = ", ".join(table.kept(table.keys)) if table.keys else "none: a change log only, until KEYS names one"
     done.notes.append(f"{table.name}: {table.connector}, types from {table.types_from}, key: {key}")
-    tell_doubts(table, list(table.columns), done)
+    tell_doubts(system, table, list(table.columns), done)
 
 
-def tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None:
+def tell_doubts(system: str, table: TableSeen, columns: list[str], done: Scaffolded) -> None:
     for setting, doubtful in table.doubts.items():
         names = ", ".join(name for name in doubtful if name in columns)
         if names:
@@ -63,9 +65,11 @@ def tell_doubts(table: TableSeen, columns: list[str], done: Scaffolded) -> None:
                 " declared as in its default. If it is another, correct `columns` in the staging model"
                 " (docs/connectors/mysql.md#handling-modes)"
             )
+    older = {name: kind for name, kind in table.older.items() if name in columns}
+    if older:
+        runs.warn(system)
     done.notes += [
         f"{table.name}: column {name} was {kind} by an older DDL record. Events from before it changed are read as "
         f"{table.columns[name]}, which may give other values: land a snapshot of the table from after that"
-        for name, kind in table.older.items()
-        if name in columns
+        for name, kind in older.items()
     ]

@@ -54,7 +54,8 @@ class TableSeen:
     topics: set[str] = field(default_factory=set)
     columns: dict[str, str] = field(default_factory=dict)  # name → Debezium type
     keys: list[str] = field(default_factory=list)
-    message_keys: list[list[str]] = field(default_factory=list)  # the sets of columns that messages are keyed by
+    # The sets of columns that messages are keyed by; an empty one is of messages without a key.
+    message_keys: list[list[str]] = field(default_factory=list)
     types_from: str = ""  # schema block, DDL records, values
     servers: set[str] = field(default_factory=set)  # names of the connectors (`topic.prefix`) that sent its events
     source_tables: set[str] = field(default_factory=set)  # that flattened rows name

@@ -76,7 +76,7 @@ def _tables(
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
-    for topic, text, key in events:
+    for topic, text, key, offset in events:
         value = parsed_exactly(text)
         if not isinstance(value, dict):
             if name := foreign_text(text):
@@ -111,7 +111,7 @@ def _tables(
                 f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own."
             )
         dialects.setdefault(identity, dialect)
-        columns = _take(value, payload, topic, key, dialect, table, rows)
+        columns = _take(value, payload, topic, key, key is None and offset is not None, dialect, table, rows)
         table.schemas |= {schema_checksum(text): columns} if columns and has_checksum(text) else {}
     read = modelled | {topic for table in tables.values() for topic in table.topics}
     refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
@@ -124,6 +124,7 @@ def _take(
     payload: dict[str, Any],
     topic: str,
     key: str | None,
+    is_keyless: bool,
     dialect: Dialect,
     table: TableSeen,
     rows: dict[tuple[str, ...], list[dict[str, Any]]],
@@ -150,7 +151,8 @@ def _take(
         columns_of_key = []
     if identity != (topic,):  # the event names its table: the parts that a router joined are tables of their own
         columns_of_key = [name for name in columns_of_key if name != ROUTED_FROM]
-    if columns_of_key:
+    has_image = any(dialect.image(payload, side) is not None for side in ("after", "before"))
+    if columns_of_key or (is_keyless and has_image and dialect.has_keys_of_messages):
         table.message_keys += keys_other_than([columns_of_key], table.message_keys)
     return columns
 

@@ -267,7 +267,7 @@ class Records(Bronze):
 
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
-        return [Event(row.topic, row.value, row.key) for row in in_order(rows) if row.value is not None]
+        return [Event(row.topic, row.value, row.key, row.offset) for row in in_order(rows) if row.value is not None]
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
         rows = in_order([row for row in self._rows if row.batch <= up_to_batch and row.topic in topics])
@@ -277,6 +277,10 @@ class Records(Bronze):
     def has_tombstones(self, topics: Set[str]) -> bool:
         keyed = [row for row in self._rows if row.topic in topics and row.key is not None]
         return any(row.value is None or re.match(NO_VALUE, row.value) for row in keyed)
+
+    def has_keys(self, topics: Set[str], names: Sequence[str]) -> bool:
+        keys = [row.key for row in self._rows if row.topic in topics and row.key is not None]
+        return any(all(json.dumps(name) in key for name in names) for key in keys)
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         found: dict[str | None, list[Landed]] = {}

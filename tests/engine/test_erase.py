@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -108,6 +109,55 @@ def test_a_row_is_erased_wherever_it_is_stopped_and_runs_go_on(lakehouse: Lakeho
     check((1, "a"), (3, "c"))
     assert lakehouse.dbt("run", "--full-refresh", "--select", f"stg_{system}__orders", f"{system}__orders").success
     check((1, "a"), (3, "c"))
+
+
+@pytest.mark.loader
+def test_what_dbt_builds_from_another_machine_while_a_row_is_erased_is_merged(lakehouse: Lakehouse) -> None:
+    """It waits for no lock, and commits between the statements of `make erase`."""
+    from scripts.maintain import Maintenance
+
+    system, execute, seen = "erased_beside", Maintenance.sql, list[str]()
+    lakehouse.land(system, [created(10, id=1, note=SECRET), created(11, id=2, note="a"), created(12, id=3, note="a")])
+    lakehouse.scaffold(system)
+    with_history(lakehouse, system)
+    build(lakehouse, system)
+
+    def sql(self: Maintenance, statement: str) -> list[Any]:
+        if not seen and statement.startswith("delete from staging."):
+            seen.append(statement)
+            lakehouse.land(system, [created(20, id=5, note="b")])
+            assert lakehouse.dbt("run", "--select", f"source:bronze.{system}+").success
+        return execute(self, statement)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Maintenance, "sql", sql)
+        erase(lakehouse, system, "orders", "id=1")
+    assert seen and files_with(lakehouse, system, SECRET) == []
+    lakehouse.land(system, [updated(30, id=3, note="c"), created(31, id=6, note="c"), deleted(32, id=2)])
+    build(lakehouse, system)
+    for table in (f"{system}.orders", f"history.{system}__orders where _cdc_is_current"):
+        assert lakehouse.sql(f"select id, note from {table} order by id") == [(3, "c"), (5, "b"), (6, "c")], table
+
+
+@pytest.mark.loader
+def test_a_row_does_not_come_back_with_the_file_of_a_loader_that_died(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import ledger
+
+    write, path = ledger.write, tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(created(number, id=number, note=SECRET)) + "\n" for number in (1, 2, 3)))
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger, "write", die)
+    with pytest.raises(KeyboardInterrupt):
+        lakehouse.land("erased_died", path)
+    monkeypatch.setattr(ledger, "write", write)
+    build(lakehouse, "erased_died")
+    erase(lakehouse, "erased_died", "orders", "id=3")
+    assert lakehouse.land("erased_died", path).records == 0
 
 
 def test_a_row_that_changed_its_key_is_erased_under_all_of_its_keys(lakehouse: Lakehouse) -> None:

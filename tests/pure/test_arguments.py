@@ -207,7 +207,6 @@ def test_what_landed_and_gave_no_table_is_an_error_with_its_reasons(project: Pat
 
     told = without_tables(spark([(None, 3), ("invalid_json", 1200)]), "no_tables")
     assert told.startswith(
-        "SYSTEM=no_tables: what has landed gave no table: 3 that are no event of a table, 1,200 rejected"
-        " (invalid_json)."
+        "SYSTEM=no_tables: what has landed gave no table: 3 of which no table was made, 1,200 rejected (invalid_json)."
     )
     assert without_tables(spark([]), "no_tables") == ""

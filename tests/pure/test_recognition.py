@@ -225,7 +225,7 @@ def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types
         (table,) = _tables(events, None, name, set())
         assert list(table.columns.values()) == types, name
         assert list(table.doubts) == ([name] if "." in name else []), name
-        tell_doubts(table, list(columns), done := Scaffolded())
+        tell_doubts("s", table, list(columns), done := Scaffolded())
         assert len(done.notes) == len(table.doubts), name
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,3 +86,19 @@ def test_a_large_first_load_has_both_compilers(tmp_path: Path, monkeypatch: pyte
     assert options({"new": [plain, tmp_path / "gone"]}) is None and options({"known": [plain, packed]}) is None
     assert options({"new": [plain, packed]}, given="-Xint") == "-Xint"
     monkeypatch.delenv("LAKEHOUSE_JVM_OPTIONS")
+
+
+def test_progress_that_nobody_reads_any_more_stops_no_thread_of_dbt() -> None:
+    from scripts.dbt_commands import _Progress
+
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        raise BrokenPipeError
+
+    progress = _Progress({"orders"}, say)
+    progress.told_at = float("-inf")
+    node = SimpleNamespace(node_info=SimpleNamespace(node_name="orders"))
+    progress(SimpleNamespace(info=SimpleNamespace(name="NodeStart"), data=node))
+    assert said == ["  0 of 1 models built; now orders …"]

@@ -617,6 +617,22 @@ def test_a_history_follows_the_key_of_its_table_unless_it_was_edited(before: str
     assert keyed("id") == mine
 
 
+def test_no_system_has_the_schema_of_the_histories_of_another(before: str, tmp_path: Path) -> None:
+    from scripts.errors import UsageError
+    from scripts.history import check_schemas, write_history
+
+    run(tmp_path, before, declared({"id": "int32", "name": "string"}, ["id"]))
+    check_schemas("s_history", False, tmp_path)
+    write_history("s", ["t"], tmp_path)
+    for system in ("s", "history", "s_history_history"):
+        check_schemas(system, True, tmp_path)
+    with pytest.raises(UsageError, match="SYSTEM=s_history: the histories of s have the schema s_history"):
+        check_schemas("s_history", False, tmp_path)
+    (tmp_path / "staging" / "s_history").mkdir()
+    with pytest.raises(UsageError, match="SYSTEM=s_history: the histories of s have the schema s_history"):
+        check_schemas("s", True, tmp_path)
+
+
 def test_an_edited_live_model_stays_and_its_table_gets_new_columns(before: str, tmp_path: Path) -> None:
     run(tmp_path, before, declared({"id": "int32", "name": "string"}, ["id"]))
     live = tmp_path / "live/s/live_s__t.sql"

@@ -223,6 +223,16 @@ def test_loader_that_dies_or_loses_its_ledger_loses_and_repeats_nothing(
     assert len(bronze(lakehouse, "dead")) == 37 == len(set(bronze(lakehouse, "dead")))
     assert lakehouse.land("dead", topics(broker, "dead.*")) == Landed()
 
+    monkeypatch.setattr(ledger, "write", die)
+    broker.produce(list(of("dead", created(90, id=90), created(91, id=91))))
+    with pytest.raises(KeyboardInterrupt):
+        lakehouse.land("dead", topics(broker, "dead.*"))
+    monkeypatch.setattr(ledger, "write", write_ledger)
+    lakehouse.spark.sql("delete from bronze.dead where offset > 2 and offset % 2 = 0")  # erased
+    broker.produce(list(of("dead", created(92, id=92))))
+    landed = lakehouse.land("dead", topics(broker, "dead.*"))
+    assert (landed.records, landed.notes) == (1, [])
+
 
 @pytest.mark.soak
 def test_a_loader_killed_at_each_of_its_boundaries_lands_each_record_once(broker: Broker, tmp_path: Path) -> None:

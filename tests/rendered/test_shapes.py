@@ -1,0 +1,65 @@
+"""The records that a run looks at, one of each shape, tell what all records tell, but the types of values without a
+schema block.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+
+TESTS = REPOSITORY / "tests"
+TOLD = ("topics", "kinds", "servers", "source_tables", "tells_deletes", "comments", "signed")
+COLUMNS = "topic string, partition int, offset bigint, key string, value string, batch bigint, file string, line bigint"
+
+
+def told(events: list[Any], connector: str | None) -> Any:
+    """What the scaffold knows of the tables of some events; or why it refuses them."""
+    from scripts.errors import LakehouseError
+    from scripts.tables_seen import _tables
+
+    ddl: dict[Any, list[dict[str, Any]]] = {}
+    try:
+        tables = _tables(events, connector, "system", set(), ddl)
+    except LakehouseError as error:
+        return str(error)
+    known = {}
+    for table in tables:
+        keys = sorted(map(sorted, table.message_keys))
+        known[table.identity] = [getattr(table, name) for name in TOLD] + [set(table.columns), keys, set(table.schemas)]
+    newest = {(name, table["topic"]): table for name, changes in ddl.items() for table in changes}
+    return known, newest
+
+
+def test_one_record_of_each_shape_tells_what_all_tell(
+    workbench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from adapter import Landing
+
+    from scripts import observe
+
+    monkeypatch.setattr(observe, "SAMPLE_ROWS", 0)
+    landing, rows = Landing(tmp_path), []
+    expected: dict[str, Any] = {}
+    for path in sorted([*(TESTS / "cases").rglob("*.json"), *(TESTS / "events").glob("*.jsonl")]):
+        connector: str | None = None
+        records: Any = path
+        if path.suffix == ".json":
+            steps = json.loads(path.read_text("utf-8"))["steps"]
+            connector = next((step["connector"] for step in steps if "connector" in step), None)
+            records = [event for step in steps for event in step["events"]]
+        landed = [one for one in landing.land(path.stem, records) if one.topic is not None and one.value is not None]
+        landed = observe.in_order(landed)
+        events = [observe.Event(one.topic, str(one.value), one.key, one.offset) for one in landed]
+        expected[path.stem] = connector, told(events, connector)
+        for one in landed:
+            place = (f"{path.stem}/{one.topic}", one.partition, one.offset)
+            rows.append((*place, one.key, one.value, one.batch, one.file, one.line))
+    found: dict[str, list[Any]] = {}
+    for event in observe.sample_of(workbench.spark.createDataFrame(rows, COLUMNS)):
+        name, _, topic = str(event.topic).partition("/")
+        found.setdefault(name, []).append(event._replace(topic=topic))
+    for name, (connector, of_all) in expected.items():
+        assert told(found.get(name, []), connector) == of_all, name
+    assert sum(map(len, found.values())) < len(rows) / 2
