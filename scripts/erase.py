@@ -31,8 +31,8 @@ COORDINATES = """batch, if(partition is not null and offset is not null, xxhash6
     if(partition is not null and offset is not null, offset, line), coalesce(key, '')"""
 RECORD = "coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line))"  # as event_id has it
 STAYS = """What may still hold it: backups; the source's topics, and the files that were named as EVENTS; the logs of
-Spark and dbt; files of runs that were stopped, which make maintain removes after a day; other tables of the source,
-and your own models, where they mention it. An event that lands again brings the row back."""
+Spark and dbt; files of stopped runs and of dropped tables, which make maintain removes after a day; other tables of the
+source, and your own models, where they mention it. An event that lands again brings the row back."""
 
 
 @dataclass

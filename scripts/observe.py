@@ -49,10 +49,10 @@ SOURCE_OF_ROW = r"""if(
 # The schema block of a value that does not begin with it (TiCDC).
 SCHEMA_BEHIND = "if(members in ('[payload, schema]', '[schema, payload]'), get_json_object(value, '$.schema'), null)"
 # The key of a row that stands in its value (Huawei CDL).
-KEY_INSIDE = """if(contains(value, '"unique":'), cast(json_object_keys(
+KEY_INSIDE = """if(not has_schema and contains(value, '"unique":'), cast(json_object_keys(
     coalesce(get_json_object(value, '$.unique'), get_json_object(value, '$.payload.unique'))) as string), null)"""
 # The fields that an update without a document sets (MongoDB), without what stands behind a point.
-FIELDS_SET = """if(contains(value, '"updatedFields":'), array_sort(array_distinct(transform(json_object_keys(coalesce(
+FIELDS_SET = """if(not has_schema and contains(value, '"updatedFields":'), array_sort(array_distinct(transform(json_object_keys(coalesce(
     get_json_object(value, '$.updateDescription.updatedFields'),
     get_json_object(value, '$.payload.updateDescription.updatedFields')
 )), field -> substring_index(field, '.', 1)))), null)"""
