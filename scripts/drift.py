@@ -98,8 +98,8 @@ def _check_same_key(bronze: Bronze, seen: TableSeen, declared: Declared | None) 
     if not seen.message_keys or (declared and not declared.table.keys):
         return
     known = declared.table.message_keys if declared else sorted(seen.message_keys, key=lambda key: not key)[:1]
-    other = keys_other_than(seen.message_keys, known)
-    if declared and [] in other and not bronze.has_keys(declared.table.topics, declared.table.keys):
+    other = keys_other_than(seen.message_keys, [*known, declared.table.keys] if declared else known)
+    if declared and [] in other and not bronze.has_keys(declared):
         other.remove([])  # messages of the table never had a key, and KEYS said by what a row is identified
     if other:
         told = " and by ".join(", ".join(key) or "nothing" for key in known + other)

@@ -9,13 +9,11 @@ hold it, can all expire.
 import os
 import sys
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.bronze import OtherLoader, conflicts
 from scripts.built import MODELS
 from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
@@ -74,22 +72,21 @@ class Erasure:
             raise LakehouseError(f"{self.system}: no row or event of {self.declared.table.name} has this key.")
         self._sql(log, f"alter table {log} set tblproperties ('{ERASING}' = 'true')")
         for table, condition in self._in_place_of_views().items():
-            self._erase(table, condition, "")
+            self._erase(table, condition)
         batches, events = self._batches(), self.events if self.declared.routed else ""
         condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
         complete(self.spark, self.system)  # else the next landing would take what goes for what never landed
-        self._erase(f"bronze.`{self.system}`", condition, "")
+        self._erase(f"bronze.`{self.system}`", condition)
         if events:
-            self._erase(events, condition, "batch")
-        numbers = {self.silver: "_cdc_batch", self.history: "_cdc_known_from"}
+            self._erase(events, condition)
         for table, condition in states.items():
-            self._erase(table, condition, numbers[table])
+            self._erase(table, condition)
         if batches:
             self._count_again(batches)
-        self._erase(log, rows.of_log, "_cdc_append")
+        self._erase(log, rows.of_log)
         for table, condition in states.items():
             if self._count(table, condition):  # dbt, which waits for no lock, has read them in the change log meanwhile
-                self._erase(table, condition, numbers[table])
+                self._erase(table, condition)
         self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
 
     def _in_place_of_views(self) -> dict[str, str]:
@@ -165,12 +162,8 @@ class Erasure:
     def _sql(self, table: str, statement: str) -> list[Any]:
         return Maintenance(self.spark, table).sql(statement)
 
-    def _erase(self, table: str, condition: str, number: str) -> None:
-        """Delete rows of a table, and the files and snapshots that hold them or held them.
-
-        Args:
-            number: the column that is greater in what runs add to the table; empty: its commits have no mark.
-        """
+    def _erase(self, table: str, condition: str) -> None:
+        """Delete rows of a table, and the files and snapshots that hold them or held them."""
         one = Maintenance(self.spark, table)
         if self.spark.sql(f"select 1 from {table}.delete_files limit 1").collect():  # older states of rows
             one.call("rewrite_data_files", "options => map('delete-file-threshold', '1')")
@@ -178,8 +171,7 @@ class Erasure:
         if count:
             self._delete(one, condition)
             self.done[table] += count
-        if number:
-            self._mark_again(one, number)
+        self._mark_again(one)
         one.expire([row.snapshot_id for row in one.snapshots() if not row.ref])
         if refs := [row.ref for row in one.snapshots() if row.ref and row.ref != "main"]:
             say(f"{table.replace('`', '')}: branches and tags keep what they hold: {', '.join(map(shown, refs))}")
@@ -194,24 +186,33 @@ class Erasure:
         if has_mode:
             one.sql(mode.format(one.table, "merge-on-read"))
 
-    def _mark_again(self, one: Maintenance, number: str) -> None:
-        """Commit the mark of a table without a row, as the snapshots that have it go. The commit is refused, and made
-        again, if rows were added since the mark was read: dbt waits for no lock, and its mark is a later one."""
+    def _mark_again(self, one: Maintenance) -> None:
+        """Commit the mark of a table, if it has one, without a row: the snapshots that have it go.
+
+        Readers of a change log and of an events model would pass over what dbt, which waits for no lock, has added with
+        a later mark meanwhile: there the commit is refused then, and made again. Other tables would only read it again.
+        """
+        number = {self.rows.log: "_cdc_batch", self.events: "batch"}.get(one.table)  # of these, files know the greatest
         while heads := self.spark.sql(HEAD.format(one.table)).collect():
             head = heads[0].snapshot_id
             mark = self._mark_of_silver() if one.table == self.silver else self._mark(one.table)
             if not mark:
                 return
-            greatest = f"select coalesce(max({number}), -1) as n from {one.table} version as of {head}"
-            (found,) = self.spark.sql(greatest).collect()
-            with suppress(OtherLoader), conflicts():
+            where, is_refused = "", ""
+            if number:
+                greatest = f"select coalesce(max({number}), -1) as n from {one.table} version as of {head}"
+                where = f"replace where {number} > {self.spark.sql(greatest).collect()[0].n}"
+                is_refused = f"'isolation-level' = 'serializable', 'validate-from-snapshot-id' = '{head}',"
+            try:  # read without `version`, the table would take the options from the statement that writes
                 one.sql(f"""
-                    insert into {one.table} with ('isolation-level' = 'serializable',
-                        'validate-from-snapshot-id' = '{head}',
+                    insert into {one.table} with ({is_refused}
                         'snapshot-property.{self._mark_name(one.table)}' = '{mark}')
-                    replace where {number} > {found.n} select * from {one.table} version as of {head} where false
-                    """)  # read without `version`, the table would take the options from the statement that writes
+                    {where} select * from {one.table} version as of {head} where false
+                    """)
                 return
+            except Exception:
+                if self.spark.sql(HEAD.format(one.table)).collect() == heads:
+                    raise
 
     def _count_again(self, batches: list[int]) -> None:
         """Count the records of the table that stay in these batches."""

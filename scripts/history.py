@@ -35,7 +35,7 @@ def check_schemas(system: str, has_history: bool, models: Path) -> None:
         has_history: whether the system will have histories.
     """
     other, of_histories = system.removesuffix("_history"), f"{system}_history"
-    if system != other and (models / "history" / other).exists():
+    if system != other and any((models / "history" / other).glob("*.sql")):
         system, of_histories = other, system
     elif not has_history or not (models / "staging" / of_histories).exists():
         return

@@ -25,6 +25,7 @@ LEDGER_SCHEMA = pa.schema(
     [("file", TEXT), ("bytes", LONG), ("lines", LONG), ("digest", TEXT), ("file_digest", TEXT), ("batch", LONG)]
     + [("offsets", pa.list_(pa.struct(COORDINATES)))]
 )
+GONE = "gone"  # in place of a digest: none is like it
 RECOVERED_BY = ["topic", "partition", "offset", "timestamp", "key", "value", "raw"]
 Back = list[tuple[int, int]]  # batches that were rolled back: after which one, and up to which
 
@@ -189,20 +190,23 @@ def _recover(
 
 
 def complete(spark: SparkSession, system: str) -> None:
-    """Note what loaders that died have landed, before records go from bronze: nothing else tells it then."""
+    """Note what loaders that died have landed, before records go from bronze: nothing else tells it then. Of files
+    that are not there, or say something else now, it stays open."""
     while True:
         with suppress(OtherLoader):
             found = read(spark, system, bronze.state(spark, f"bronze.`{system}`"), None, [])
             break
     for batch in sorted(set(found.recovered.values())):
-        taken = {file: found.files[file] for file, of_batch in found.recovered.items() if of_batch == batch}
-        write(spark, system, batch, taken, found.newest)
+        of_batch = [file for file, number in found.recovered.items() if number == batch]
+        taken = {file: found.files[file] for file in of_batch if found.files[file].digest != GONE}
+        if taken:
+            write(spark, system, batch, taken, found.newest)
 
 
 def _recovered(file: str, entry: Row) -> Taken:
     """How far a file is taken whose last record in bronze is `entry`; no digest fits if another record stands there."""
     path = located(file)
-    taken = Taken(entry.bytes, entry.lines, "gone")
+    taken = Taken(entry.bytes, entry.lines, GONE)
     seen = text_hash(path, entry.bytes) if path.exists() else None
     if seen:
         there = next((record for record in read_records(path, Taken()) if record.line >= entry.lines), None)

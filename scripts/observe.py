@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from scripts.catalog import relations_in
+from scripts.declared import Declared
 
 SAMPLE_ROWS = 5000
 DDL = '"tableChanges"'
@@ -52,10 +53,13 @@ SCHEMA_BEHIND = "if(members in ('[payload, schema]', '[schema, payload]'), get_j
 KEY_INSIDE = """if(not has_schema and contains(value, '"unique":'), cast(json_object_keys(
     coalesce(get_json_object(value, '$.unique'), get_json_object(value, '$.payload.unique'))) as string), null)"""
 # The fields that an update without a document sets (MongoDB), without what stands behind a point.
-FIELDS_SET = """if(not has_schema and contains(value, '"updatedFields":'), array_sort(array_distinct(transform(json_object_keys(coalesce(
-    get_json_object(value, '$.updateDescription.updatedFields'),
-    get_json_object(value, '$.payload.updateDescription.updatedFields')
-)), field -> substring_index(field, '.', 1)))), null)"""
+FIELDS_SET = """if(
+    not has_schema and contains(value, '"updatedFields":')
+    and coalesce(get_json_object(value, '$.after'), get_json_object(value, '$.payload.after')) is null,
+    array_distinct(transform(json_object_keys(coalesce(
+        get_json_object(value, '$.updateDescription.updatedFields'),
+        get_json_object(value, '$.payload.updateDescription.updatedFields')
+    )), field -> substring_index(field, '.', 1))), null)"""
 # The key of a message: the schema block that it begins with, else the names of its columns.
 KEY = """if(startswith(key, '{"schema":{'), substring_index(key, '"payload":', 1), concat(
     coalesce(cast(json_object_keys(key) as string), ''),
@@ -140,10 +144,12 @@ class Bronze:
         rows = self._spark.table(self._name).where(F.col("value").isNull() | F.col("value").rlike(NO_VALUE))
         return not rows.where(rows.key.isNotNull() & rows.topic.isin(sorted(topics))).isEmpty()
 
-    def has_keys(self, topics: Set[str], names: Sequence[str]) -> bool:
-        """Whether topics have a message that is keyed by columns of these names."""
-        rows = self._spark.table(self._name).where(F.col("topic").isin(sorted(topics)))
-        return not rows.where(reduce(and_, [F.col("key").contains(json.dumps(name)) for name in names])).isEmpty()
+    def has_keys(self, declared: Declared) -> bool:
+        """Whether the change log of a table has a change whose message had a key."""
+        with suppress(AnalysisException):
+            log = self._spark.table(f"staging.`{declared.model('staging', self.system)}`")
+            return not log.where("_cdc_kind = 'change' and _cdc_key is not null").isEmpty()
+        return False
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         """What each topic has above a batch, ordered by topic."""
@@ -219,10 +225,11 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     image = f"coalesce({data}, {images}, value)"
     names = f"cast(cast(json_object_keys({image}) as string) as binary)"
     names = f"if(has_schema, {HEAD}, {names})"
-    of_row = (names, "members", SCHEMA_BEHIND, FIELDS_SET, KEY, KEY_INSIDE)
+    of_row = (names, "members", SCHEMA_BEHIND, "field_set", KEY, KEY_INSIDE)
     shape = f"xxhash64({', '.join(of_row)}, to_json({SOURCE}), {SOURCE_OF_ROW}, {owner}, {table})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     rows = rows.withColumn("members", F.expr("if(has_schema, null, cast(json_object_keys(value) as string))"))
+    rows = rows.withColumn("field_set", F.explode_outer(F.expr(FIELDS_SET)))  # there may be as many sets as records
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
     streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
     streams = streams.withColumn("at", F.xxhash64(*PLACE))

@@ -18,6 +18,7 @@ from scripts.built import MODELS, Built, bronze_id
 from scripts.catalog import tables_in
 from scripts.declared import declared_tables
 from scripts.errors import LakehouseError, UsageError
+from scripts.ledger import complete
 from scripts.literals import sql_text
 
 PRUNED = "cdc.pruned-up-to"
@@ -134,6 +135,7 @@ def prune(sql: Callable[[str], list[Any]], spark: SparkSession, system: str, bef
     gone = f"{table} where batch <= {last} and error is null and topic in ({topics})"
     records = sql(f"select count(*) as n from {gone}")[0].n
     if records:
+        complete(spark, system)
         if int(properties_of(spark, table).get(PRUNED, 0)) < last:
             sql(f"alter table {table} set tblproperties ('{PRUNED}' = '{last}')")
         sql(f"delete from {gone}")

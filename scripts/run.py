@@ -41,8 +41,8 @@ def main() -> int:
     """Run the pipeline, note what it did (scripts/runs.py), and return the exit status.
 
     It is 0 if every model was built, no record was deleted before it was read, and what has landed gave a table; 3 if a
-    log has started over besides, changes are of no table that has models, or a DDL record makes types doubtful; 2 if the arguments or the environment have
-    to change; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
+    log has started over besides, changes are of no table that has models, or DDL records make types doubtful; 2 if the
+    arguments or the environment have to change; 130 after Ctrl-C, but 0 where EVERY was going on; else 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -23,6 +23,7 @@ from dbt_common.clients.agate_helper import table_from_data_flat
 
 from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
+from scripts.declared import Declared
 from scripts.framing import read_records
 from scripts.observe import NO_VALUE, Arrived, Bronze, Event, in_order
 from scripts.spark import read_yaml
@@ -278,9 +279,9 @@ class Records(Bronze):
         keyed = [row for row in self._rows if row.topic in topics and row.key is not None]
         return any(row.value is None or re.match(NO_VALUE, row.value) for row in keyed)
 
-    def has_keys(self, topics: Set[str], names: Sequence[str]) -> bool:
-        keys = [row.key for row in self._rows if row.topic in topics and row.key is not None]
-        return any(all(json.dumps(name) in key for name in names) for key in keys)
+    def has_keys(self, declared: Declared) -> bool:
+        """Of a table that has its topics alone."""
+        return any(row.topic in declared.table.topics and row.key is not None for row in self._rows)
 
     def arrived(self, above_batch: int) -> list[Arrived]:
         found: dict[str | None, list[Landed]] = {}
@@ -323,6 +324,7 @@ class _RecordsInBronze(Records):
     def __init__(self, spark: Any, system: str, rows: Sequence[Landed]) -> None:
         super().__init__(system, rows)
         of_tables = Bronze(spark, system)
+        self.has_keys = of_tables.has_keys  # type: ignore[method-assign]
         self.stored_keys = of_tables.stored_keys  # type: ignore[method-assign]
         self.rename_stored = of_tables.rename_stored  # type: ignore[method-assign]
 

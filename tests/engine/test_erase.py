@@ -120,7 +120,9 @@ def test_what_dbt_builds_from_another_machine_while_a_row_is_erased_is_merged(
     from scripts.maintain import Maintenance
 
     system, execute, seen = f"erased_beside_{begins[:6]}", Maintenance.sql, list[str]()
-    lakehouse.land(system, [created(10, id=1, note=SECRET), created(11, id=2, note="a"), created(12, id=3, note="a")])
+    wide = {f"c{number}": number for number in range(210)}  # of more columns than Iceberg has bounds of
+    person = created(10, id=1, note=SECRET, **wide)
+    lakehouse.land(system, [person, created(11, id=2, note="a"), created(12, id=3, note="a")])
     lakehouse.scaffold(system)
     with_history(lakehouse, system)
     build(lakehouse, system)

@@ -694,7 +694,6 @@ def test_a_table_or_column_is_found_behind_any_number_of_alike_events(
     assert not bronze.has_tombstones({"flat"})
     lakehouse.land("alike_rows", [{**places[0], "offset": 7, "value": json.dumps(with_block)}])
     assert bronze.has_tombstones({"flat"}) and not bronze.has_tombstones({"other"})
-    assert bronze.has_keys({"flat"}, ["id"]) and not bronze.has_keys({"flat"}, ["id", "note"])
 
     described = [{"type": "int32", "field": "id"}, {"type": "string", "field": "__table"}]
     block = {"type": "struct", "fields": described, "name": "joined.Value"}  # of a router that gives all one schema

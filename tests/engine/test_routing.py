@@ -57,6 +57,27 @@ def staging(project: Path, system: str, table: str) -> Path:
     return project / "models" / "staging" / system / f"stg_{system}__{table}.sql"
 
 
+def test_messages_of_a_table_that_never_had_a_key_are_read_beside_those_of_another(lakehouse: Lakehouse) -> None:
+    """Models of the last version do not say how messages are keyed; those of a dropped key are refused."""
+    system = "keyless"
+
+    def records(number: int) -> list[Record]:
+        notes = {**change("notes", "c", 10 * number, number, n=0), "key": None}
+        return on_topic(system, [notes, change("orders", "c", 10 * number + 1, number, n=0)])
+
+    lakehouse.run(system, records(1), keys={"notes": ["id"]})
+    path = lakehouse.project / "models" / "silver" / system / f"{system}__notes.yml"
+    text = path.read_text()
+    assert "message_keys" in text
+    path.write_text(text.replace("message_keys: [[]]", ""))
+    assert "message_keys" not in path.read_text()
+    lakehouse.run(system, records(2))
+    assert [row["id"] for row in lakehouse.rows(f"{system}.notes", "id")] == [1, 2]
+    lakehouse.land(system, [{**one, "key": None} for one in records(3)])
+    with pytest.raises(LakehouseError, match="public.orders: its messages are keyed by id and by nothing"):
+        lakehouse.scaffold(system)
+
+
 def test_a_topic_of_three_tables_gives_each_its_rows_and_counts_each_record_once(lakehouse: Lakehouse) -> None:
     """In any order, in two runs, with repeats; a fourth table comes later, and has what landed of it before."""
     system = "one"
