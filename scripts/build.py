@@ -102,13 +102,13 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     """Build the models that are new, changed, or have new events. Returns the number that failed."""
     built = Built()
     of_systems = dict(zip(systems, scaffolded, strict=True))
-    macros, silver = digest_of_macros(), relations_in(spark, "silver")
+    macros, there = digest_of_macros(), relations_in(spark, "silver") | tables_in(spark, "staging")
     texts: dict[str, str] = {}
     wanted: dict[str, bool] = {}  # model → with --full-refresh
     for system, done in of_systems.items():
         of_system = _texts(system, macros)
         texts |= of_system
-        wanted |= _wanted(spark, built, system, done, of_system, silver)
+        wanted |= _wanted(spark, built, system, done, of_system, there)
     own = OwnModels(own_files(MODELS, macros), built.state["own"], set(systems), {*systems, *built.state["batches"]})
     if not wanted and not own.is_behind():
         say("Nothing new to build.")
@@ -169,14 +169,14 @@ def _texts(system: str, macros: str) -> dict[str, str]:
 def _wanted(
     spark: SparkSession, built: Built, system: str, done: Scaffolded, texts: dict[str, str], there: set[str]
 ) -> dict[str, bool]:
-    """The models of a system to build, and whether with --full-refresh; `there` are the silver ones."""
+    """The models of a system to build, and whether with --full-refresh; `there` are those of silver and staging."""
     # What was built of another bronze table may be in another catalog.
     is_another = bool(built.state["batches"].get(system)) and not done.above
     edited = {name for name, text in texts.items() if is_another or built.state["models"].get(name) != text}
     wanted = dict.fromkeys(edited, False)
     for declared in declared_tables(system, MODELS).values():
         staging, silver = declared.model("staging", system), declared.model("silver", system)
-        is_dropped = silver in texts and silver not in there
+        is_dropped = not {staging, silver} & texts.keys() <= there
         if is_another or is_dropped or declared.table.topics & done.topics or staging in wanted:
             wanted |= {staging: False, silver: False}
     if (done.topics or edited or is_another) and (MODELS / "monitoring" / system).exists():

@@ -212,8 +212,8 @@ _handovers as (
     {%- set source = _records_of(changes) -%}
     {%- do _check_keys(keys, source) -%}
     {%- if not keys -%}
-        {{ exceptions.raise_compiler_error('debezium_history in model ' ~ model.name
-            ~ ': keys is empty. Rows without a key have no versions.') }}
+        {{ exceptions.raise_compiler_error(
+            'debezium_history in model ' ~ model.name ~ ': keys is empty. Rows without a key have no versions.') }}
     {%- endif -%}
     {%- set state = state_of_log(changes, source) -%}
     {%- for name in keys + (track or []) if name not in state.columns -%}
@@ -227,12 +227,13 @@ _handovers as (
     {%- set merged = merged_up_to(existing, "max(_cdc_known_from), ''", stored) if existing else {'up_to': 0,
         'is_moved': false} -%}
     {%- set declaration = declaration_digest(state.base ~ tojson([keys, track])) -%}
-    {%- set is_same = stored.get('cdc.declaration') == declaration -%}
     {%- set added = _columns_added_to_silver(stored, changes, state.columns, _batches('_cdc_append', 0, merged.up_to))
-        if is_same else none -%}
+        if stored.get('cdc.declaration') == declaration else none -%}
     {%- set is_new = added is none -%}
     {%- do _check_bronze(source.bronze, stored) -%}
     {%- set above = 0 if is_new or merged.up_to > state.append else merged.up_to -%}
+    {%- set replaced = load_relation(this) if not above else none -%}
+    {%- do _check_events_are_there(replaced, changes, source.bronze) if replaced -%}
     {%- set found = _found_for_history(changes, source, above, state.append) -%}
     {%- do log('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost', info=true) if existing
         and is_new -%}

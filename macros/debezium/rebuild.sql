@@ -23,18 +23,21 @@
             ~ ' changes and rejected records that it has read up to batch ' ~ bounds.replaced.batch, bronze
         ) -%}
     {%- endif -%}
-    {%- if 'cdc.built-from' in stored -%}
-        {#- The event of an old key has a row of its own in the change log, under the event's name with a mark. #}
-        {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
-        {%- set lost = run_query(
-            'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ replaced
-                ~ ' where _cdc_event_id is not null) left anti join '
-            ~ '(select ' ~ event ~ ' as event from ' ~ new_changes(bounds) ~ ') using (event)'
-        ).rows[0] -%}
-        {%- if lost[0] -%}
-            {%- do _refuse_to_build(bronze ~ ' has not the events of ' ~ lost[0] ~ ' of its rows (' ~ lost[1] ~ ')',
-                bronze) -%}
-        {%- endif -%}
+    {%- do _check_events_are_there(replaced, new_changes(bounds), bronze) if 'cdc.built-from' in stored -%}
+{%- endmacro %}
+
+{#- Fail if a change log lacks events that rows of a table name, which would be read from it again. -#}
+{% macro _check_events_are_there(table, changes, bronze) -%}
+    {#- The event of an old key has a row of its own in the change log, under the event's name with a mark. #}
+    {%- set event = "replace(_cdc_event_id, '#before', '')" -%}
+    {%- set lost = run_query(
+        'select count(*), min(event) from (select ' ~ event ~ ' as event from ' ~ table
+            ~ ' where _cdc_event_id is not null) left anti join '
+        ~ '(select ' ~ event ~ ' as event from ' ~ changes ~ ') using (event)'
+    ).rows[0] -%}
+    {%- if lost[0] -%}
+        {%- do _refuse_to_build(bronze ~ ' has not the events of ' ~ lost[0] ~ ' of its rows (' ~ lost[1] ~ ')',
+            bronze) -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -59,7 +62,8 @@
         'model ' ~ model.name ~ ': it has to be rebuilt, but ' ~ reason ~ '.\n'
         ~ ('  make maintain has pruned batches up to ' ~ pruned ~ ' (KEEP).\n' if pruned else '')
         ~ '  What they said would be lost. Put them back (insert into ' ~ bronze ~ ' select * from ' ~ bronze
-        ~ ' version as of <snapshot> where …),\n'
+        ~ ' version as of <snapshot> where …)\n  and run .venv/bin/dbt run --full-refresh --select source:bronze.'
+        ~ (bronze | string).replace('`', '').split('.')[-1] ~ '+,\n'
         ~ '  take back what changed in the text of its models (.sql) or in the version of this project, '
         ~ 'or drop the table to build it from what is left: drop table ' ~ this
     ) }}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import Lakehouse
 from event_factory import created, updated
+from test_history import write_model
 from test_mongodb import Collection, sets
 from test_prune import age, batches, prune
 from test_resets import HISTORY, RESTORED, at, epochs, of_table  # noqa: F401
@@ -165,6 +166,23 @@ def test_an_epoch_that_is_removed_after_its_run_died_leaves_no_trace(
     epochs()
     lakehouse.run("withdrawn", [])
     assert log(lakehouse, "withdrawn") == before
+
+
+def test_a_history_is_not_read_again_from_a_log_that_lacks_what_was_pruned(lakehouse: Lakehouse) -> None:
+    system, history = "short_log", "history.short_log__orders"
+    write_model(lakehouse, system)
+    lands = ([created(1, id=1, note="a")], [updated(2, id=1, note="b")], [updated(3, id=1, note="c")])
+    pruned(lakehouse, system, *lands)
+    assert lakehouse.dbt("run", "--select", f"history_{system}__orders").success
+    known = lakehouse.sql(f"select note, _cdc_known_from, _cdc_known_to from {history} order by all")
+    log = f"staging.stg_{system}__orders"
+    ((first,),) = lakehouse.sql(f"select snapshot_id from {log}.snapshots order by committed_at limit 1")
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('{log}', {first})").collect()
+    lakehouse.land(system, [updated(4, id=1, note="d")])
+    lakehouse.scaffold(system)
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__orders").success
+    assert not lakehouse.dbt("run", "--select", f"history_{system}__orders").success
+    assert lakehouse.sql(f"select note, _cdc_known_from, _cdc_known_to from {history} order by all") == known
 
 
 def test_other_epochs_do_not_count_a_rebuild_that_failed_before(
