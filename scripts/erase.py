@@ -207,7 +207,7 @@ class Erasure:
                 one.sql(f"""
                     insert into {one.table} with ({is_refused}
                         'snapshot-property.{self._mark_name(one.table)}' = '{mark}')
-                    {where} select * from {one.table} version as of {head} where false
+                    {where} select * from {one.table} version as of 'main' where false
                     """)
                 return
             except Exception:

@@ -251,7 +251,7 @@ def _unreadable(columns: list[str]) -> dict[str, str]:
     found, folded = {}, dict[str, str]()
     for name in columns:
         if MARKS_OF_JINJA.search(name):
-            found[name] = f"column {name!r} holds marks of Jinja, which no dbt project can name"
+            found[name] = f"the name {name!r} holds marks of Jinja, which no dbt project can name"
         elif not name or name.lower().startswith("_cdc_"):
             why = "is a name of the metadata columns" if name else "Iceberg cannot name"
             found[name] = f"a column is named {name!r}, which {why}"

@@ -59,7 +59,7 @@ def staging(project: Path, system: str, table: str) -> Path:
 
 def test_messages_of_a_table_that_never_had_a_key_are_read_beside_those_of_another(lakehouse: Lakehouse) -> None:
     """Models of the last version do not say how messages are keyed; those of a dropped key are refused."""
-    system = "keyless"
+    system = "never_keyed"
 
     def records(number: int) -> list[Record]:
         notes = {**change("notes", "c", 10 * number, number, n=0), "key": None}
