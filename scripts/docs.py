@@ -43,11 +43,11 @@ def describe(manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
     """Describe the columns that only another model of their table, or a text of `docs/dbt`, describes."""
     texts = {block["name"]: " ".join(block["block_contents"].split()) for block in manifest["docs"].values()}
     systems = "|".join(re.escape(source["name"]) for source in manifest["sources"].values())
-    layer = re.compile(f"^(stg|live|history|versions)_(?=({systems})__)")
+    of_layer = re.compile(f"^(stg|live|history|versions)_(?=({systems})__)")
     for unique_id, model in manifest["nodes"].items():
         there = catalog["nodes"].get(unique_id, {"columns": {}})["columns"]
         prefix, _, model_name = unique_id.rpartition(".")
-        name = layer.sub("", model_name)
+        name = of_layer.sub("", model_name)
         staging = manifest["nodes"].get(f"{prefix}.stg_{name}", {"config": {}})
         is_state = model_name in (name, f"live_{name}")  # which has a row for each key
         keys = (staging["config"].get("meta") or {}).get("debezium", {}).get("keys", []) if is_state else []

@@ -53,7 +53,7 @@ def read(spark: SparkSession, system: str, state: State, wanted: Set[str] | None
     """What has landed.
 
     Where a loader died, only the files that are `wanted` now are looked at again; None: all of them. Numbers of batches
-    that were taken back or deleted from bronze are not given again: tables that merged them would not read the new
+    that were rolled back or deleted from bronze are not given again: tables that merged them would not read the new
     ones. Batches that were rolled back have one row without a file.
 
     Raises:

@@ -203,8 +203,8 @@ def sample_of(rows: DataFrame) -> list[Event]:
             of_topic = of_topic.where(f"not {HAS_SCHEMA}")
         sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
         found.append(in_order(sorted(sample, key=_order_of_landing)))
-    if any(DDL in row.value for row in shapes):
-        found.append(_newest_ddl(rows))  # all of them, the newest last: their shape does not tell what they say
+    if with_ddl := {row.topic for row in shapes if row.topic and DDL in row.value}:
+        found.append(_newest_ddl(rows.where(F.col("topic").isin(with_ddl))))  # their shape does not tell what they say
     return [Event(row.topic, row.value, row.key, row.offset) for rows in found for row in rows]
 
 

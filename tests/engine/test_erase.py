@@ -145,12 +145,14 @@ def test_what_dbt_builds_from_another_machine_while_a_row_is_erased_is_merged(
 
 
 @pytest.mark.loader
+@pytest.mark.parametrize("is_there", [True, False])
 def test_a_row_does_not_come_back_with_the_file_of_a_loader_that_died(
-    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
+    """If the file is not there meanwhile, the erased record lands again with it, and no other."""
     from scripts import ledger
 
-    write, path = ledger.write, tmp_path / "events.jsonl"
+    system, write, path = f"erased_died_{is_there}".lower(), ledger.write, tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(created(number, id=number, note=SECRET)) + "\n" for number in (1, 2, 3)))
 
     def die(*_: Any) -> None:
@@ -158,13 +160,18 @@ def test_a_row_does_not_come_back_with_the_file_of_a_loader_that_died(
 
     monkeypatch.setattr(ledger, "write", die)
     with pytest.raises(KeyboardInterrupt):
-        lakehouse.land("erased_died", path)
+        lakehouse.land(system, path)
     monkeypatch.setattr(ledger, "write", write)
-    build(lakehouse, "erased_died")
-    for table in ("staging.stg_erased_died__orders", "silver.erased_died__orders"):
+    build(lakehouse, system)
+    for table in (f"staging.stg_{system}__orders", f"silver.{system}__orders"):
         lakehouse.spark.sql(f"alter table {table} add columns (later string)")  # which no snapshot has yet
-    erase(lakehouse, "erased_died", "orders", "id=3")
-    assert lakehouse.land("erased_died", path).records == 0
+    if not is_there:
+        path.rename(tmp_path / "away")
+    erase(lakehouse, system, "orders", "id=3")
+    if not is_there:
+        (tmp_path / "away").rename(path)
+    landed = lakehouse.land(system, path)
+    assert (landed.records, landed.notes) == (0 if is_there else 1, [])
 
 
 def test_a_row_that_changed_its_key_is_erased_under_all_of_its_keys(lakehouse: Lakehouse) -> None:

@@ -1,5 +1,7 @@
 """`make maintain KEEP=`: old batches leave bronze once they were read, and tables, counts and landings go on."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,3 +151,28 @@ def test_what_is_no_number_of_days_is_refused(lakehouse: Lakehouse, text: str) -
     assert (days_kept("90d"), days_kept("")) == (90, None)
     with pytest.raises(UsageError, match="expected a number of days, as 90d"):
         days_kept(text)
+
+
+@pytest.mark.loader
+def test_what_was_pruned_does_not_land_again_with_the_file_of_a_loader_that_died(
+    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import ledger
+
+    system, write, path = "pruned_died", ledger.write, tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(created(number, id=number)) + "\n" for number in (1, 2)))
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger, "write", die)
+    with pytest.raises(KeyboardInterrupt):
+        lakehouse.land(system, path)
+    monkeypatch.setattr(ledger, "write", write)
+    lakehouse.land(system, [created(3, id=3)])
+    lakehouse.scaffold(system)
+    build(lakehouse, system)
+    age(lakehouse, system, 1)
+    prune(lakehouse, system)
+    assert batches(lakehouse, system) == [(2, 1)]
+    assert lakehouse.land(system, path).records == 0

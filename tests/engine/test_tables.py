@@ -586,9 +586,11 @@ def test_tables_are_built_from_what_their_models_say_now_or_not_at_all(lakehouse
 def test_what_is_gone_is_built_again_and_what_is_not_ours_is_left(lakehouse: Lakehouse) -> None:
     """A table that was dropped, models that were deleted; a model that somebody wrote where one would be."""
     lakehouse.run("dropped", [created(10, id=1, note="a")])
-    lakehouse.spark.sql("drop table silver.dropped__orders")
-    lakehouse.build_landed("dropped")
-    assert live(lakehouse, "dropped") == [{"id": 1, "note": "a"}]
+    for table in ("silver.dropped__orders", "staging.stg_dropped__orders"):
+        lakehouse.spark.sql(f"drop table {table}")
+        lakehouse.build_landed("dropped")
+        assert live(lakehouse, "dropped") == [{"id": 1, "note": "a"}]
+        assert lakehouse.sql("select id from staging.stg_dropped__orders") == [(1,)]
 
     for layer in ("staging", "silver", "live"):
         shutil.rmtree(lakehouse.project / "models" / layer / "dropped")
