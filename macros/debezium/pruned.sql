@@ -21,21 +21,25 @@
         'select count(*), min(event), count_if(_cdc_batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') left anti join ('
             ~ there ~ ') using (event)'
     ).rows[0] -%}
-    {%- if lost[0] and (lost[2] or should_full_refresh()) -%}
+    {#- After a roll-back every reader of bronze is built in full: its older batches are what they were. #}
+    {%- set is_asked = should_full_refresh() and _table_properties(replaced).get('cdc.bronze')
+        == landed_batches(source.bronze).id -%}
+    {%- if lost[0] and (lost[2] or is_asked) -%}
         {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
             source.bronze) -%}
     {%- endif -%}
-    {{ return(0 if should_full_refresh() else run_query('select count(*) from ' ~ _kept_rows(source.relation,
+    {{ return(0 if is_asked else run_query('select count(*) from ' ~ _kept_rows(source.relation,
         pruned)).rows[0][0] | int) }}
 {%- endmacro %}
 
 {#-
     The rows of a change log whose records are not among those up to a batch, behind FROM. A pruned record that landed
-    again is in another batch, and has a row more.
+    again is in another batch, and has a row more; after a roll-back all batches may be others.
 -#}
 {% macro _kept_rows(records, pruned) -%}
     {{ this }} as kept left anti join (select {{ _record_id() }} as event, batch from {{ records }}) as there
-        on replace(kept._cdc_event_id, '#before', '') = there.event and kept._cdc_batch = there.batch
+        on replace(kept._cdc_event_id, '#before', '') = there.event
+        {{- '' if should_full_refresh() else ' and kept._cdc_batch = there.batch' }}
     where kept._cdc_batch <= {{ pruned }}
 {%- endmacro %}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import created, updated
+from event_factory import created, event, updated
 from test_history import write_model
 from test_mongodb import Collection, sets
 from test_prune import age, batches, prune
@@ -231,3 +231,59 @@ def test_an_append_beside_a_run_with_other_epochs_gets_these_as_well(
     epochs(early)
     lakehouse.run("epoch_beside", [])
     assert [row[2][:4] for row in log(lakehouse, "epoch_beside")] == ["0000"] * 3 + ["0001"] * 3
+
+
+@pytest.mark.loader
+@pytest.mark.parametrize(
+    ("system", "when"), [("pruned_back", "before"), ("pruned_back_routed", "after"), ("pruned_far_back", "to before")]
+)
+def test_bronze_that_was_pruned_and_rolled_back_loses_nothing(lakehouse: Lakehouse, system: str, when: str) -> None:
+    """Pruned before the roll-back, between it and the landing that notes it, or rolled back to what was there before
+    the pruning."""
+    write_model(lakehouse, system)
+
+    def of(*records: Record) -> list[Record]:
+        return [{**record, "topic": "shop.all"} for record in records] if "routed" in system else list(records)
+
+    def hit(lsn: int) -> Record:
+        return {**event("c", lsn, {"id": lsn}, table="hits"), "key": None}
+
+    def rebuilt() -> Any:
+        return lakehouse.dbt("run", "--full-refresh", "--select", f"source:bronze.{system}+")
+
+    def snapshot() -> int:
+        return int(lakehouse.sql(f"select snapshot_id from bronze.{system}.refs")[0][0])
+
+    lands = (
+        of(created(10, id=1, note="a"), hit(11)),
+        of(updated(20, id=1, note="b"), hit(21)),
+        of(created(30, id=2)),
+        of(updated(40, id=2, note="d"), hit(41), created(42, id=3, note="e")),
+    )
+    then = 0
+    for number, records in enumerate(lands, 1):
+        lakehouse.run(system, records)
+        if when == "before" and number == 3:
+            age(lakehouse, system, 2)
+            prune(lakehouse, system)
+        if number == (1 if when == "to before" else 3):
+            then = snapshot()
+    assert lakehouse.dbt("run", "--select", f"history_{system}__orders").success
+    if when == "to before":
+        age(lakehouse, system, 2)
+        prune(lakehouse, system)
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.{system}', {then})").collect()
+    if when == "after":
+        age(lakehouse, system, 2)
+        prune(lakehouse, system)
+    assert batches(lakehouse, system) == ([(1, 2)] if when == "to before" else [(3, 1)])
+    lakehouse.land(system, lands[-1][:1])
+    assert not rebuilt().success
+    for records in lands[1:]:
+        lakehouse.land(system, records)
+    result = rebuilt()
+    assert result.success, [node.message for node in result.result]
+    assert lakehouse.sql(f"select id from silver.{system}__hits order by id") == [(11,), (21,), (41,)]
+    assert lakehouse.sql(f"select note from {system}.orders order by id") == [("b",), ("d",), ("e",)]
+    lakehouse.run(system, of(updated(50, id=1, note="f")))
+    assert lakehouse.sql(f"select note from {system}.orders order by id") == [("f",), ("d",), ("e",)]
