@@ -79,11 +79,14 @@ def run(
     runs.building(models)
     reasons: list[str] = []  # of an operation that failed: its result has none
 
-    def note_reason(event: Any) -> None:
+    def note(event: Any) -> None:
         if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
             reasons.append(event.data.exc)
+        elif event.info.name == "JinjaLogWarning":
+            with suppress(OSError):  # of a terminal that is gone: dbt would wait for this thread forever
+                say(f"  {event.data.msg}")
 
-    callbacks: list[Any] = [_Progress(models, say)] if models else [note_reason]
+    callbacks: list[Any] = [note, *[_Progress(models, say)] * bool(models)]
     nodes = _result(dbtRunner(manifest, callbacks).invoke([*arguments, *OPTIONS]))
     failed = [node for node in nodes if str(node.status) in ("error", "fail", "skipped")]
     if conflicts is not None:

@@ -14,14 +14,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts.bronze import LANDED
 from scripts.built import MODELS
+from scripts.catalog import HEAD, mark_of, properties_of
 from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
 from scripts.errors import LakehouseError, UsageError
 from scripts.ledger import complete
 from scripts.maintain import Maintenance, all_tables
 from scripts.messages import end_with, refuse_words, say, shown
-from scripts.prune import HEAD, mark_of, properties_of, readers
+from scripts.prune import readers
 from scripts.spark import locked, session
 
 ERASING = "cdc.erasing"  # a property of the change log from the first statement to the last
@@ -42,6 +44,11 @@ class Erasure:
     declared: Declared
     rows: Rows
     done: Counter[str] = field(default_factory=Counter)
+    landed: int = 0  # the newest batch of bronze
+
+    @property
+    def bronze(self) -> str:
+        return f"bronze.`{self.system}`"
 
     @property
     def events(self) -> str:
@@ -75,8 +82,8 @@ class Erasure:
             self._erase(table, condition)
         batches, events = self._batches(), self.events if self.declared.routed else ""
         condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
-        complete(self.spark, self.system)  # else the next landing would take what goes for what never landed
-        self._erase(f"bronze.`{self.system}`", condition)
+        self.landed = complete(self.spark, self.system)  # else what goes would be taken for what never landed
+        self._erase(self.bronze, condition)
         if events:
             self._erase(events, condition)
         for table, condition in states.items():
@@ -140,10 +147,17 @@ class Erasure:
 
     def _mark_name(self, table: str) -> str:
         schema, name = table.replace("`", "").split(".")
+        if schema == "bronze":
+            return LANDED
         return f"cdc-batch-{'history_' if schema == 'history' else ''}{name}"
 
     def _mark(self, table: str) -> str:
         return mark_of(self.spark, table, self._mark_name(table))
+
+    def _new_mark(self, table: str) -> str:
+        if table == self.bronze:
+            return str(self.landed)
+        return self._mark_of_silver() if table == self.silver else self._mark(table)
 
     def _mark_of_silver(self) -> str:
         """With the number of changes and rejected records that stay: a rebuild compares it with the change log."""
@@ -195,7 +209,7 @@ class Erasure:
         number = {self.rows.log: "_cdc_batch", self.events: "batch"}.get(one.table)  # of these, files know the greatest
         while heads := self.spark.sql(HEAD.format(one.table)).collect():
             head = heads[0].snapshot_id
-            mark = self._mark_of_silver() if one.table == self.silver else self._mark(one.table)
+            mark = self._new_mark(one.table)
             if not mark:
                 return
             where, is_refused = "", ""

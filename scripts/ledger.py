@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from scripts import bronze
 from scripts.bronze import COORDINATES, LONG, TEXT, OtherLoader, Place, State
+from scripts.catalog import mark_of
 from scripts.framing import read_records
 from scripts.stores import File, located
 from scripts.taken import Taken, text_hash
@@ -119,6 +120,8 @@ def _rolled_back(spark: SparkSession, system: str, state: State, given: int, row
         with bronze.conflicts():
             spark.sql(f"delete from {ledger} where file = '' and bytes < {batch} and batch >= {batch}")
         back = []
+    if given > batch:  # the newest ones may have lost all of their records to `make erase`
+        batch = max(batch, int(mark_of(spark, table, bronze.LANDED) or 0))
     numbers = {given, *(row.newest.batch for row in rows if row.file), *(row.last_commit for row in rows)}
     above = {number for number in numbers if number > batch and not any(after < number <= last for after, last in back)}
     if above:
@@ -189,9 +192,9 @@ def _recover(
             found.files[name], found.recovered[name] = Taken(row.last.offset + 1), row.last.batch
 
 
-def complete(spark: SparkSession, system: str) -> None:
+def complete(spark: SparkSession, system: str) -> int:
     """Note what loaders that died have landed, before records go from bronze: nothing else tells it then. Of files
-    that are not there, or say something else now, it stays open."""
+    that are not there, or say something else now, it stays open. Returns the newest batch that was not rolled back."""
     while True:
         with suppress(OtherLoader):
             found = read(spark, system, bronze.state(spark, f"bronze.`{system}`"), None, [])
@@ -201,6 +204,7 @@ def complete(spark: SparkSession, system: str) -> None:
         taken = {file: found.files[file] for file in of_batch if found.files[file].digest != GONE}
         if taken:
             write(spark, system, batch, taken, found.newest)
+    return found.last
 
 
 def _recovered(file: str, entry: Row) -> Taken:

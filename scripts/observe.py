@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from scripts.catalog import relations_in
 from scripts.declared import Declared
+from scripts.values import parsed
 
 SAMPLE_ROWS = 5000
 DDL = '"tableChanges"'
@@ -252,7 +253,25 @@ def _newest_ddl(rows: DataFrame) -> list[Any]:
     place = (F.col("batch"), F.coalesce("file", F.lit("")), F.coalesce("line", "offset"))
     rows = rows.where(F.col("value").contains(DDL)).orderBy(*map(F.desc_nulls_last, place))
     newest = rows.select("batch", "topic", "partition", "offset", "value", "key").limit(DDL_SAMPLE).collect()
-    return in_order(newest[::-1])
+    return by_clock(newest[::-1])
+
+
+def by_clock(rows: Sequence[Any]) -> list[Any]:
+    """DDL records in the order of landing, but those of a partition by the clock of the source, if all have one.
+
+    What landed later may be older. In a topic that was recreated the offsets of newer records are lower.
+    """
+    rows = in_order(rows)
+    places = [(_clock(row.value), row.offset or 0) for row in rows]
+    return _sorted_within(rows, [(row.topic, row.partition) for row in rows], places)
+
+
+def _clock(value: str) -> int | None:
+    event = parsed(value)
+    event = event.get("payload") or event if isinstance(event, dict) else {}
+    source = event.get("source") if isinstance(event, dict) else None
+    clock = source.get("ts_ms") if isinstance(source, dict) else None
+    return clock if isinstance(clock, int) else None
 
 
 def in_order(rows: Sequence[Any]) -> list[Any]:
@@ -260,14 +279,20 @@ def in_order(rows: Sequence[Any]) -> list[Any]:
 
     Lines of a file may stand in any order.
     """
-    of_partitions: dict[Any, list[Any]] = {}
-    for row in rows:
-        of_partitions.setdefault((row.batch, row.topic, row.partition), []).append(row)
-    for found in of_partitions.values():
-        if all(row.offset is not None for row in found):
-            found.sort(key=lambda row: row.offset)
-    queues = {partition: iter(found) for partition, found in of_partitions.items()}
-    return [next(queues[row.batch, row.topic, row.partition]) for row in rows]
+    groups = [(row.batch, row.topic, row.partition) for row in rows]
+    return _sorted_within(rows, groups, [(row.offset,) for row in rows])
+
+
+def _sorted_within(rows: Sequence[Any], groups: list[Any], places: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Rows of which those of each group are sorted among themselves by `places`, if all have one."""
+    members: dict[Any, list[int]] = {}
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    for numbers in members.values():
+        if all(None not in places[number] for number in numbers):
+            numbers.sort(key=lambda number: places[number])
+    queues = {group: iter(numbers) for group, numbers in members.items()}
+    return [rows[next(queues[group])] for group in groups]
 
 
 def _order_of_landing(row: Any) -> Any:

@@ -3,7 +3,8 @@
 Readers are the change logs of a system, and its events model. What nobody reads stays: records of topics without
 models, and lines that are no records; so does the newest batch, which gives the next one its number.
 
-The number of the last batch is stored before the records go: stopped in between, the next call deletes them.
+The numbers of the last batches, of all and of each topic, are stored before the records go: stopped in between, the
+next call deletes them.
 """
 
 import json
@@ -15,16 +16,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from scripts.built import MODELS, Built, bronze_id
-from scripts.catalog import tables_in
+from scripts.catalog import mark_of, properties_of, tables_in
 from scripts.declared import declared_tables
 from scripts.errors import LakehouseError, UsageError
 from scripts.ledger import complete
 from scripts.literals import sql_text
 
-PRUNED = "cdc.pruned-up-to"
-# The mark of a snapshot, and that of the nearest one before it that has one, as `merged_up_to` of the macros finds it.
-MARKS = "select snapshot_id, parent_id, summary['{1}'] as mark from {0}.snapshots"
-HEAD = "select snapshot_id from {0}.refs where name = 'main'"
+PRUNED, PRUNED_TOPICS = "cdc.pruned-up-to", "cdc.pruned-topics"
 
 
 def days_kept(text: str) -> int | None:
@@ -36,20 +34,6 @@ def days_kept(text: str) -> int | None:
     if text and not re.fullmatch("[0-9]{1,5}d", text):
         raise UsageError(f"KEEP={text}: expected a number of days, as 90d.")
     return int(text[:-1]) if text else None
-
-
-def properties_of(spark: SparkSession, table: str) -> dict[str, str]:
-    return {row.key: row.value for row in spark.sql(f"show tblproperties {table}").collect()}
-
-
-def mark_of(spark: SparkSession, table: str, name: str) -> str:
-    """What the last commit of a table says that it has merged, under the name of a property; empty if none says it."""
-    heads = spark.sql(HEAD.format(table)).collect()
-    snapshots = {row.snapshot_id: row for row in spark.sql(MARKS.format(table, name)).collect()}
-    at = snapshots.get(heads[0].snapshot_id) if heads else None
-    while at and at.mark is None:
-        at = snapshots.get(at.parent_id)
-    return str(at.mark) if at else ""
 
 
 @dataclass
@@ -133,10 +117,13 @@ def prune(sql: Callable[[str], list[Any]], spark: SparkSession, system: str, bef
         note = f"batches from {unread} on stay, because a table has not read them"
     topics = ", ".join(map(sql_text, read.topics))
     gone = f"{table} where batch <= {last} and error is null and topic in ({topics})"
-    records = sql(f"select count(*) as n from {gone}")[0].n
-    if records:
+    rows = sql(f"select topic, count(*) as n, max(batch) as batch from {gone} group by topic")
+    if rows:
         complete(spark, system)
-        if int(properties_of(spark, table).get(PRUNED, 0)) < last:
-            sql(f"alter table {table} set tblproperties ('{PRUNED}' = '{last}')")
+        stored = properties_of(spark, table)
+        pruned = json.loads(stored.get(PRUNED_TOPICS) or "{}") | {row.topic: row.batch for row in rows}
+        values = {PRUNED: str(max(last, int(stored.get(PRUNED, 0)))), PRUNED_TOPICS: json.dumps(pruned)}
+        texts = ", ".join(f"'{name}' = {sql_text(value)}" for name, value in values.items())
+        sql(f"alter table {table} set tblproperties ({texts})")
         sql(f"delete from {gone}")
-    return records, note
+    return sum(row.n for row in rows), note

@@ -25,7 +25,7 @@ from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
 from scripts.declared import Declared
 from scripts.framing import read_records
-from scripts.observe import NO_VALUE, Arrived, Bronze, Event, in_order
+from scripts.observe import NO_VALUE, Arrived, Bronze, Event, by_clock, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
 
@@ -268,11 +268,13 @@ class Records(Bronze):
 
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
-        return [Event(row.topic, row.value, row.key, row.offset) for row in in_order(rows) if row.value is not None]
+        rows = [*in_order(rows), *by_clock([row for row in rows if row.value and '"tableChanges"' in row.value])]
+        return [Event(row.topic, row.value, row.key, row.offset) for row in rows if row.value is not None]
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
-        rows = in_order([row for row in self._rows if row.batch <= up_to_batch and row.topic in topics])
-        values = [(str(row.topic), row.value) for row in rows if row.value and '"tableChanges"' in row.value]
+        rows = [row for row in self._rows if row.batch <= up_to_batch and row.topic in topics]
+        ddl = by_clock([row for row in rows if row.value and '"tableChanges"' in row.value])
+        values = [(str(row.topic), row.value) for row in ddl]
         return [(topic, value) for topic, value in values if not names or any(name in value for name in names)]
 
     def has_tombstones(self, topics: Set[str]) -> bool:
@@ -481,6 +483,7 @@ class Engine:
         if layer in ("staging", "silver", "history"):
             config |= {"materialized": "incremental", "incremental_strategy": "debezium_merge"}
         given = {"source": lambda *names: parents.append("source." + names[-1]), "ref": parents.append}
+        given["env_var"] = os.environ.get
         self._macros.called(text, **given, config=config)
         return SimpleNamespace(
             name=path.stem,
@@ -506,6 +509,7 @@ class Engine:
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False),
             "env_var": os.environ.get,
+            "invocation_args_dict": {},
             "this": this,
             "model": node,
             "config": node.config,
@@ -527,6 +531,7 @@ class Engine:
             "statement": lambda *_, caller, **__: "" if self.sql(caller()) else "",
             "noop_statement": lambda *_, caller=None: "",
             "log": self._log,
+            "exceptions": SimpleNamespace(raise_compiler_error=_raise, warn=self._log),
             "comment_clause": lambda: "",
             "partition_cols": lambda label: (
                 f"{label} ({node.config['partition_by']})" if "partition_by" in node.config else ""

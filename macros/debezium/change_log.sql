@@ -38,8 +38,8 @@
     {%- set rejected = this ~ ' where _cdc_reject_reason is not null' -%}
     {%- set batches = run_query('select distinct _cdc_batch from ' ~ rejected).columns[0].values() -%}
     {%- if not batches -%} {{ return('') }} {%- endif -%}
-    {%- set ids = "select replace(_cdc_event_id, '#before', '') from " ~ rejected -%}
-    {{ return(' and batch in (' ~ batches | join(', ') ~ ') and ' ~ _record_id() ~ ' in (' ~ ids ~ ')') }}
+    {%- set ids = "select replace(_cdc_event_id, '#before', ''), _cdc_batch from " ~ rejected -%}
+    {{ return(' and batch in (' ~ batches | join(', ') ~ ') and (' ~ _record_id() ~ ', batch) in (' ~ ids ~ ')') }}
 {%- endmacro %}
 
 {#-
@@ -106,7 +106,8 @@
         {%- set merged = merged_up_to(existing, "max(batch), ''", stored) -%}
     {%- endif -%}
     {%- set above = merged.up_to -%}
-    {%- set is_same = stored.get('cdc.declaration') == declaration -%}
+    {%- set is_same = stored.get('cdc.declaration') == declaration and not (declared
+        and _is_declared_otherwise(stored, declared)) -%}
     {%- set is_rolled_back = declared and merged.greatest > merged.append -%}
     {%- set before = fromjson(stored.get('cdc.declared') or '{}').get('epochs', []) if declared else [] -%}
     {%- set has_other_epochs = declared and (before != declared.epochs
@@ -118,6 +119,7 @@
     {%- set is_new = added is none -%}
     {%- set above = 0 if is_new else above -%}
     {%- do _check_bronze(bronze, stored if existing else {}) -%}
+    {%- do _check_read_before_pruned(source, bronze, merged.up_to) if stored and (declared or existing) -%}
     {{ return({
         'columns': declared.columns.keys() | list if declared else [],
         'added': added or [],

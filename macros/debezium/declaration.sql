@@ -97,6 +97,14 @@
     {{ return(tojson(dict(declared, events=none, engine=declaration_digest('')))) }}
 {%- endmacro %}
 
+{#- Whether the arguments of `debezium_changes` are others, which a text with `var()` does not tell. -#}
+{% macro _is_declared_otherwise(stored, declared) -%}
+    {%- set now = fromjson(_declared_text(dict(declared, epochs=none))) -%}
+    {%- for name, value in fromjson(stored.get('cdc.declared') or '{}').items() if name != 'epochs'
+        and now.get(name, value) != value -%} {{ return(true) }} {%- endfor -%}
+    {{ return(false) }}
+{%- endmacro %}
+
 {#- The name of the last rebuild of a change log, from its properties. -#}
 {% macro _base(stored) -%}
     {{ return(stored.get('cdc.base') or stored.get('cdc.declaration')) }}

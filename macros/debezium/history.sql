@@ -235,7 +235,7 @@ _handovers as (
     {%- set replaced = load_relation(this) if not above else none -%}
     {%- do _check_events_are_there(replaced, changes, source.bronze) if replaced -%}
     {%- set found = _found_for_history(changes, source, above, state.append) -%}
-    {%- do log('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost', info=true) if existing
+    {%- do exceptions.warn('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost') if existing
         and is_new -%}
     {%- set maps = [] -%}
     {%- for row in run_query('describe query select * from ' ~ changes).rows -%}

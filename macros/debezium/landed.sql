@@ -1,13 +1,6 @@
-{#-
-    One clear error if models are run whose events have not landed, or with `--empty`: dbt then reads no rows, and the
-    tables would count them as merged.
--#}
+{#- One clear error if models are run whose events have not landed, or of which dbt would read a part. -#}
 {% macro require_landed_events() -%}
-    {%- if execute and flags.WHICH in ('run', 'build') and flags.EMPTY -%}
-        {{ exceptions.raise_compiler_error(
-            '--empty reads no events, and the tables would take them for merged. Run dbt without it.'
-        ) }}
-    {%- endif -%}
+    {%- do _require_all_events() if execute and flags.WHICH in ('run', 'build') -%}
     {%- if execute and flags.WHICH in ('run', 'build') and graph.sources -%}
         {%- if 'bronze' not in run_query('show schemas').columns[0].values() -%}
             {{ exceptions.raise_compiler_error(
@@ -29,6 +22,14 @@
                 ~ choice | sort(case_sensitive=true) | join(' ')
             ) }}
         {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- With `--empty` or `--sample` dbt leaves out rows, and the tables would count these as merged. -#}
+{% macro _require_all_events() -%}
+    {%- if flags.EMPTY or invocation_args_dict.sample -%}
+        {{ exceptions.raise_compiler_error('--empty reads no events, --sample not all, and the tables would take the '
+            ~ 'others for merged. Run dbt without them.') }}
     {%- endif -%}
 {%- endmacro %}
 

@@ -10,26 +10,42 @@
 {% macro _pruned_records(source) -%}
     {%- set replaced = load_relation(this) -%}
     {%- if not replaced or replaced.is_view -%} {{ return(0) }} {%- endif -%}
+    {#- After a roll-back every reader of bronze is built in full, and what landed again is in other batches. #}
+    {%- set is_same = _table_properties(replaced).get('cdc.bronze') == landed_batches(source.bronze).id -%}
+    {%- set is_asked = should_full_refresh() and is_same -%}
     {%- set pruned = _table_properties(source.bronze).get('cdc.pruned-up-to', 0) -%}
     {%- set of_log -%}
-        select _cdc_batch, replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
+        select _cdc_batch as batch, replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
             where _cdc_kind in ('change', 'truncate', 'rejected')
     {%- endset -%}
-    {%- set there -%} select {{ _record_id('records') }} as event
+    {%- set there -%} select {{ _record_id('records') }} as event, batch as batch_there
         from {{ source.relation }} as records {%- endset -%}
     {%- set lost = run_query(
-        'select count(*), min(event), count_if(_cdc_batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') left anti join ('
-            ~ there ~ ') using (event)'
+        'select count(*), min(event), count_if(batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') as kept left anti join ('
+            ~ there ~ ') as there on kept.event = there.event' ~ (' and batch = batch_there' if is_same else '')
     ).rows[0] -%}
-    {#- After a roll-back every reader of bronze is built in full: its older batches are what they were. #}
-    {%- set is_asked = should_full_refresh() and _table_properties(replaced).get('cdc.bronze')
-        == landed_batches(source.bronze).id -%}
     {%- if lost[0] and (lost[2] or is_asked) -%}
         {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
             source.bronze) -%}
     {%- endif -%}
     {{ return(0 if is_asked else run_query('select count(*) from ' ~ _kept_rows(source.relation,
         pruned)).rows[0][0] | int) }}
+{%- endmacro %}
+
+{#-
+    An error if records were pruned that a table has not read, up to the batch `above`: it was rolled back, or it is in
+    another schema than the tables that `make maintain` asks.
+-#}
+{% macro _check_read_before_pruned(source, bronze, above) -%}
+    {%- set pruned = landed_batches(bronze).pruned -%}
+    {%- for topic in source.topics if not source.routed_by and pruned.get(topic, 0) > above -%}
+        {{ exceptions.raise_compiler_error(
+            'model ' ~ model.name ~ ': ' ~ this ~ ' has read up to batch ' ~ above
+                ~ ', but make maintain has pruned records of ' ~ topic ~ ' up to batch ' ~ pruned[topic] ~ ' (KEEP).\n'
+            ~ '  What they said would be missing. If the table was rolled back, give it its newest snapshot again (call '
+            ~ 'system.set_current_snapshot);\n  else drop it to build it from what is left: drop table ' ~ this
+        ) }}
+    {%- endfor -%}
 {%- endmacro %}
 
 {#-

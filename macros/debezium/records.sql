@@ -93,15 +93,17 @@
 {%- endmacro %}
 
 {#-
-    The newest batch of a system (`last`, 0 if none) and the `id` of its bronze table. The loader changes the id when
-    batches are rolled back. It is asked once a run.
+    The newest batch of a system (`last`, 0 if none), the `id` of its bronze table, and the newest batch of which
+    records were pruned, by topic (`pruned`). The loader changes the id when batches are rolled back. It is asked once a
+    run.
 -#}
 {% macro landed_batches(bronze) -%}
     {%- set known = graph.setdefault('debezium_landed', {}) -%}
     {%- set place = invocation_id ~ bronze -%}
     {%- if place not in known -%}
-        {%- set id = run_query('show tblproperties ' ~ bronze ~ " ('cdc.id')").rows[0][1] -%}
-        {%- do known.update({place: {'id': id,
+        {%- set properties = _table_properties(bronze) -%}
+        {%- do known.update({place: {'id': properties.get('cdc.id', ''),
+            'pruned': fromjson(properties.get('cdc.pruned-topics') or '{}'),
             'last': (run_query('select max(batch) from ' ~ bronze).rows[0][0] or 0) | int}}) -%}
     {%- endif -%}
     {{ return(known[place]) }}

@@ -27,6 +27,8 @@
         ) }}
     {%- endif -%}
     {%- if _is_view_of_log(model) -%} {{ return(create_or_replace_view()) }} {%- endif -%}
+    {%- do _require_all_events() -%} {#- a project that uses this one as a package may have switched its hook off -#}
+    {%- do _check_own_mark() -%}
     {%- set existing = load_relation(this) -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -52,6 +54,25 @@
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [this]}) }}
+{%- endmacro %}
+
+{#- Models whose tables have one name would give their commits each other's marks, and pass over what they lack. -#}
+{% macro _check_own_mark() -%}
+    {%- set known = graph.setdefault('debezium_marks', {}) -%}
+    {%- if invocation_id not in known -%}
+        {%- set models = {} -%}
+        {%- for node in graph.nodes.values() if node.config.get('incremental_strategy') == 'debezium_merge' -%}
+            {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+            {%- do models.setdefault(batch_property(relation), []).append(node.name) -%}
+        {%- endfor -%}
+        {%- do known.update({invocation_id: models}) -%}
+    {%- endif -%}
+    {%- set others = known[invocation_id][batch_property(this)] -%}
+    {%- if others | length > 1 -%}
+        {{ exceptions.raise_compiler_error('models ' ~ others | join(' and ') ~ " have tables of one name, '"
+            ~ this.identifier ~ "': give all but one another alias. Of a silver model and a history they may be alike if "
+            ~ "the history's schema ends with 'history'.") }}
+    {%- endif -%}
 {%- endmacro %}
 
 {#- The code of a model: its text without comments, texts and configuration. -#}
@@ -161,7 +182,8 @@
     {%- do _store_with_next_commit(dict(bounds, append=append)) -%}
     {%- do run_query(
         'merge into ' ~ this ~ ' as stored using (' ~ bounds.replay ~ ') as typed'
-        ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_reject_reason is not null'
+        ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_batch = typed._cdc_batch'
+        ~ ' and stored._cdc_reject_reason is not null'
         ~ ' when matched and not stored._cdc_reject_reason <=> typed._cdc_reject_reason then update set *'
         ~ ' when not matched and typed._cdc_reject_reason is null then insert *'
     ) -%}

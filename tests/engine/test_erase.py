@@ -62,7 +62,7 @@ def with_history(lakehouse: Lakehouse, system: str) -> None:
 @pytest.mark.loader
 @pytest.mark.parametrize("system", ["erasing", pytest.param("erasing_routed", marks=pytest.mark.soak)])
 def test_a_row_is_erased_wherever_it_is_stopped_and_runs_go_on(lakehouse: Lakehouse, system: str) -> None:
-    from scripts.prune import mark_of
+    from scripts.catalog import mark_of
 
     is_routed = system == "erasing_routed"
 
@@ -205,3 +205,24 @@ def test_a_row_that_changed_its_key_is_erased_under_all_of_its_keys(lakehouse: L
             erase(lakehouse, "rekeyed_person", "t", key)
     with pytest.raises(UsageError, match="TABLE=u: no table with models has that name. Tables of rekeyed_person: d.t"):
         erase(lakehouse, "rekeyed_person", "u", "a=1")
+
+
+@pytest.mark.loader
+def test_what_was_erased_does_not_land_again_after_a_roll_back_of_what_came_later(
+    lakehouse: Lakehouse, tmp_path: Path
+) -> None:
+    """The newest batch then had no records any more, and did not look like one that stays."""
+    system, files = "erased_rolled", []
+    for number, records in enumerate(([created(1, id=1)], [created(2, id=7, note=SECRET)], [created(3, id=3)])):
+        files.append(tmp_path / f"{number}.jsonl")
+        files[-1].write_text("".join(json.dumps(one) + "\n" for one in records))
+        lakehouse.land(system, files[-1])
+        lakehouse.scaffold(system)
+        build(lakehouse, system)
+        if number == 1:
+            erase(lakehouse, system, "orders", "id=7")
+            ((then,),) = lakehouse.sql(f"select snapshot_id from bronze.{system}.refs where name = 'main'")
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('bronze.{system}', {then})").collect()
+    landed = [lakehouse.land(system, path) for path in files]
+    assert [one.records for one in landed] == [0, 0, 1]
+    assert "ends with batch 2, where 3 had landed" in landed[0].notes[0]

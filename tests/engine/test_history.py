@@ -217,3 +217,14 @@ def test_a_truncate_leaves_no_row_under_a_key_that_is_passed_on(lakehouse: Lakeh
             build(lakehouse, system, landed)
         current = f"select id, note from history.{system}__orders where _cdc_valid_to is null and _cdc_known_to is null"
         assert lakehouse.sql(current) == lakehouse.sql(f"select id, note from {system}.orders") == [(3, "new")]
+
+
+def test_tables_of_one_name_whose_commits_would_have_one_mark_are_refused(lakehouse: Lakehouse) -> None:
+    write_model(lakehouse, "one_name")
+    model = lakehouse.project / "models" / "history" / "one_name" / "history_one_name__orders.sql"
+    model.write_text(model.read_text().replace("config(", "config(schema = 'versions', "))
+    lakehouse.land("one_name", [created(10, id=1)])
+    lakehouse.scaffold("one_name")
+    result = lakehouse.dbt("run", "--select", "stg_one_name__orders", "one_name__orders", "history_one_name__orders")
+    failed = [str(node.message) for node in result.result if "have tables of one name, 'one_name__orders'" in str(node)]
+    assert len(failed) == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from event_factory import created, event, updated
+from event_factory import created, deleted, event, updated
 from test_history import write_model
 from test_mongodb import Collection, sets
 from test_prune import age, batches, prune
@@ -176,8 +176,7 @@ def test_a_history_is_not_read_again_from_a_log_that_lacks_what_was_pruned(lakeh
     assert lakehouse.dbt("run", "--select", f"history_{system}__orders").success
     known = lakehouse.sql(f"select note, _cdc_known_from, _cdc_known_to from {history} order by all")
     log = f"staging.stg_{system}__orders"
-    ((first,),) = lakehouse.sql(f"select snapshot_id from {log}.snapshots order by committed_at limit 1")
-    lakehouse.spark.sql(f"call system.rollback_to_snapshot('{log}', {first})").collect()
+    lakehouse.sql(f"drop table {log}")
     lakehouse.land(system, [updated(4, id=1, note="d")])
     lakehouse.scaffold(system)
     assert lakehouse.dbt("run", "--select", f"stg_{system}__orders").success
@@ -287,3 +286,48 @@ def test_bronze_that_was_pruned_and_rolled_back_loses_nothing(lakehouse: Lakehou
     assert lakehouse.sql(f"select note from {system}.orders order by id") == [("b",), ("d",), ("e",)]
     lakehouse.run(system, of(updated(50, id=1, note="f")))
     assert lakehouse.sql(f"select note from {system}.orders order by id") == [("f",), ("d",), ("e",)]
+
+
+def test_a_log_that_lacks_what_was_pruned_does_not_go_on(lakehouse: Lakehouse) -> None:
+    """Rolled back with its silver; a key shows that a row of that time would be back, a keyless table has a hole."""
+    system = "behind_pruned"
+    lands = ([created(1, id=1, note="a")], [deleted(2, id=1)], [created(3, id=4, note="c")])
+    tables = [f"staging.stg_{system}__orders", f"silver.{system}__orders"]
+    for records in lands:
+        lakehouse.run(system, records)
+    age(lakehouse, system, 3)
+    prune(lakehouse, system)
+    for table in tables:
+        ((first,),) = lakehouse.sql(f"select snapshot_id from {table}.snapshots order by committed_at limit 1")
+        lakehouse.spark.sql(f"call system.rollback_to_snapshot('{table}', {first})").collect()
+    lakehouse.land(system, [created(5, id=5, note="d")])
+    told = "has read up to batch 1, but make maintain has pruned records of shop.public.orders up to batch 2"
+    for options in ([], ["--full-refresh"]):
+        result = lakehouse.dbt("run", *options, "--select", f"stg_{system}__orders", f"{system}__orders").result
+        assert told in "".join(str(node.message) for node in result)
+    for table in tables:
+        ((newest,),) = lakehouse.sql(f"select snapshot_id from {table}.snapshots order by committed_at desc limit 1")
+        lakehouse.spark.sql(f"call system.set_current_snapshot('{table}', {newest})").collect()
+    lakehouse.run(system, [])
+    assert lakehouse.sql(f"select id from {system}.orders order by id") == [(4,), (5,)]
+
+
+def test_records_of_a_recreated_topic_are_not_those_that_were_pruned(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have the same coordinates: a full refresh would lose the pruned rows, a replay the rejected ones."""
+    system = "pruned_recreated"
+
+    def generation(lsn: int, *ids: int | None) -> list[Record]:
+        records = [{**created(lsn + at, id=of), "offset": at, "timestamp": lsn} for at, of in enumerate(ids)]
+        return [{**one, "value": "{"} if of is None else one for one, of in zip(records, ids, strict=True)]
+
+    rows = f"select id, _cdc_batch, _cdc_reject_reason from staging.stg_{system}__orders order by _cdc_batch, id"
+    pruned(lakehouse, system, generation(100, 1, None), generation(200, 2, 3, None))
+    before = lakehouse.sql(rows)
+    assert len(before) == 5
+    result = lakehouse.dbt("run", "--full-refresh", "--select", f"stg_{system}__orders")
+    assert not result.success and "has not 2 of its records" in str(result.result[0].message)
+    monkeypatch.setenv("REPLAY", "1")
+    assert lakehouse.dbt("run", "--select", f"stg_{system}__orders", f"{system}__orders").success
+    assert lakehouse.sql(rows) == before

@@ -968,3 +968,23 @@ def test_counts_have_what_a_change_log_has_read_without_them(lakehouse: Lakehous
     assert lakehouse.sql(by_batch) == [(1, 2), (2, 1), (3, 1)]
     assert lakehouse.dbt("run", "--select", f"stg_{system}__orders", counts).success
     assert lakehouse.sql(by_batch) == [(1, 2), (2, 1), (3, 1), (4, 2)]
+
+
+def test_a_declaration_that_a_variable_changes_is_followed(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model's text stays the same."""
+    monkeypatch.setenv("TYPE_OF_N", "int32")
+    lakehouse.run("varied", [created(10, id=1, n=1)])
+    model = lakehouse.project / "models" / "staging" / "varied" / "stg_varied__orders.sql"
+    model.write_text(model.read_text().replace("'n': 'int64'", "'n': env_var('TYPE_OF_N')"))
+    models = ["run", "--select", "stg_varied__orders", "varied__orders"]
+    assert lakehouse.dbt(*models).success
+    before = lakehouse.sql("show tblproperties staging.stg_varied__orders")
+    assert lakehouse.dbt(*models).success
+    assert lakehouse.sql("show tblproperties staging.stg_varied__orders") == before
+    monkeypatch.setenv("TYPE_OF_N", "int64")
+    lakehouse.land("varied", [created(20, id=2, n=2**40)])
+    assert lakehouse.dbt(*models).success
+    assert dict(lakehouse.table("staging.stg_varied__orders").dtypes)["n"] == "bigint"
+    assert lakehouse.sql("select id, n from silver.varied__orders order by id") == [(1, 1), (2, 2**40)]
