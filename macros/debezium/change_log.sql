@@ -50,9 +50,11 @@
 {% macro _follow_epochs(bounds) -%}
     {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.compared' = '0', 'cdc.resets' = '{}',"
         ~ " 'cdc.declaration' = 'other epochs')") -%}
-    {%- do _store_with_next_commit(none) -%} {#- a rebuild of this session that failed has left it behind -#}
+    {#- With the number of an append, a roll-back to what was before is seen. #}
+    {%- do _store_with_next_commit(dict(bounds, up_to=bounds.above)) -%}
     {%- do run_query('update ' ~ this ~ ' set _cdc_position = ' ~ bounds.epochs ~ ' where _cdc_position <> '
         ~ bounds.epochs) -%}
+    {%- do _store_with_next_commit(none) -%}
     {%- set head = _table_properties(this)['current-snapshot-id'] -%}
     {%- set parent = run_query('select cast(parent_id as string) from ' ~ this ~ '.snapshots where snapshot_id = '
         ~ head).rows[0][0] -%}
@@ -110,7 +112,7 @@
         and _is_declared_otherwise(stored, declared)) -%}
     {%- set is_rolled_back = declared and merged.greatest > merged.append -%}
     {%- set before = fromjson(stored.get('cdc.declared') or '{}').get('epochs', []) if declared else [] -%}
-    {%- set has_other_epochs = declared and (before != declared.epochs
+    {%- set has_other_epochs = declared and (before != declared.epochs or is_rolled_back
         or stored.get('cdc.declaration') == 'other epochs') -%}
     {%- set added = none -%}
     {%- if existing -%}

@@ -504,6 +504,18 @@ def test_a_topic_that_follows_another_one_is_named_and_an_epoch_makes_it_the_lat
     assert lakehouse.sql("select _id, v from topic_after_another.pets") == [(1, 2)]
 
 
+def test_a_log_that_is_rolled_back_to_before_an_epoch_gets_it_again(lakehouse: Lakehouse, epochs: Any) -> None:
+    log = "staging.stg_epoch_back__orders"
+    lakehouse.run("epoch_back", HISTORY + RESTORED)
+    ((before,),) = lakehouse.sql(f"select snapshot_id from {log}.refs")
+    epochs("epoch_back,shop.public.orders,0,3,,1")
+    lakehouse.run("epoch_back", [])
+    lakehouse.spark.sql(f"call system.rollback_to_snapshot('{log}', {before})").collect()
+    lakehouse.run("epoch_back", [at(6, updated(330, id=3, note="newer"))])
+    assert lakehouse.rows("epoch_back.orders", "id") == [{"id": 1, "note": "new"}, {"id": 3, "note": "newer"}]
+    assert lakehouse.resets("epoch_back") == {}
+
+
 def test_epochs_that_say_nothing_are_refused(lakehouse: Lakehouse, epochs: Any) -> None:
     from scripts.errors import LakehouseError
 
