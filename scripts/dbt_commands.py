@@ -83,7 +83,7 @@ def run(
         if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
             reasons.append(event.data.exc)
         elif event.info.name == "JinjaLogWarning":
-            with suppress(OSError):  # of a terminal that is gone: dbt would wait for this thread forever
+            with suppress(OSError):  # as in `_Progress`
                 say(f"  {event.data.msg}")
 
     callbacks: list[Any] = [note, *[_Progress(models, say)] * bool(models)]

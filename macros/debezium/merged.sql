@@ -1,4 +1,4 @@
-{#- The properties of a table, and what it has merged. -#}
+{#- The properties of a table, and what it has merged: the mark of its last commit. -#}
 
 {#-
     What a table has merged, from the property of its last commit, `<up_to> <second> <counted> <batch> <flags>`:
@@ -89,6 +89,49 @@
     {%- set name = relation.identifier -%}
     {%- set in_lower_case = name if name == name | lower else name | lower ~ '-' ~ local_md5(name) -%}
     {{ return('cdc-batch-' ~ ('history_' if relation.schema.endswith('history') else '') ~ in_lower_case) }}
+{%- endmacro %}
+
+{#- Models whose tables have one name would give their commits each other's marks, and pass over what they lack. -#}
+{% macro _check_own_mark() -%}
+    {%- set known = graph.setdefault('debezium_marks', {}) -%}
+    {%- if invocation_id not in known -%}
+        {%- set models = {} -%}
+        {%- for node in graph.nodes.values() if node.config.get('incremental_strategy') == 'debezium_merge' -%}
+            {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+            {%- do models.setdefault(batch_property(relation), []).append(node.name) -%}
+        {%- endfor -%}
+        {%- do known.update({invocation_id: models}) -%}
+    {%- endif -%}
+    {%- set others = known[invocation_id][batch_property(this)] -%}
+    {%- if others | length > 1 -%}
+        {{ exceptions.raise_compiler_error('models ' ~ others | join(' and ') ~ " have tables of one name, '"
+            ~ this.identifier ~ "': give all but one another alias. A silver model and a history may have one if "
+            ~ "the history's schema ends with 'history'.") }}
+    {%- endif -%}
+{%- endmacro %}
+
+{#-
+    Give the next commit of this model's table the property `_mark`; none takes it back. A statement that has options
+    gives it by `_with_mark`.
+-#}
+{% macro _store_with_next_commit(bounds) -%}
+    {%- set setting = '`spark.sql.iceberg.snapshot-property.' ~ batch_property(this) ~ '`' -%}
+    {%- call statement(auto_begin=false) -%} {#- what it answers is not fetched -#}
+        {{ 'reset ' ~ setting if bounds is none else 'set ' ~ setting ~ ' = ' ~ _mark(bounds) }}
+    {%- endcall -%}
+{%- endmacro %}
+
+{% macro _with_mark(bounds) -%}
+    {{ literal('snapshot-property.' ~ batch_property(this)) }} = {{ literal(_mark(bounds)) }}
+{%- endmacro %}
+
+{#- The property of a commit: what was merged, as `merged_up_to` reads it. -#}
+{% macro _mark(bounds) -%}
+    {%- set further = '    moved' if bounds.is_history is defined and bounds.is_moved else ' '
+        ~ bounds.append if bounds.append is defined else '' -%}
+    {%- set of_silver = ' ' ~ bounds.merged_position ~ ' ' ~ bounds.counted ~ ' ' ~ bounds.newest_batch
+        ~ (' moved' if bounds.is_moved else '') ~ (' whole' if bounds.is_whole else '') -%}
+    {{ return(bounds.up_to ~ (of_silver if bounds.merged_position is defined else further)) }}
 {%- endmacro %}
 
 {% macro _table_properties(relation) -%}
