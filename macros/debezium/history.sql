@@ -235,8 +235,8 @@ _handovers as (
     {%- set replaced = load_relation(this) if not above else none -%}
     {%- do _check_events_are_there(replaced, changes, source.bronze) if replaced -%}
     {%- set found = _found_for_history(changes, source, above, state.append) -%}
-    {%- do exceptions.warn('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost') if existing
-        and is_new -%}
+    {%- do exceptions.warn('model ' ~ model.name ~ ': the history is rebuilt; what was known before is lost')
+        if existing and is_new -%}
     {%- set maps = [] -%}
     {%- for row in run_query('describe query select * from ' ~ changes).rows -%}
         {%- do maps.append(row[0]) if row[1].startswith('map<') -%}

@@ -21,8 +21,9 @@
     {%- set there -%} select {{ _record_id('records') }} as event, batch as batch_there
         from {{ source.relation }} as records {%- endset -%}
     {%- set lost = run_query(
-        'select count(*), min(event), count_if(batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') as kept left anti join ('
-            ~ there ~ ') as there on kept.event = there.event' ~ (' and batch = batch_there' if is_same else '')
+        'select count(*), min(event), count_if(batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') as kept'
+            ~ ' left anti join (' ~ there ~ ') as there on kept.event = there.event'
+            ~ (' and batch = batch_there' if is_same else '')
     ).rows[0] -%}
     {%- if lost[0] and (lost[2] or is_asked) -%}
         {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
@@ -42,8 +43,8 @@
         {{ exceptions.raise_compiler_error(
             'model ' ~ model.name ~ ': ' ~ this ~ ' has read up to batch ' ~ above
                 ~ ', but make maintain has pruned records of ' ~ topic ~ ' up to batch ' ~ pruned[topic] ~ ' (KEEP).\n'
-            ~ '  What they said would be missing. If the table was rolled back, give it its newest snapshot again (call '
-            ~ 'system.set_current_snapshot);\n  else drop it to build it from what is left: drop table ' ~ this
+            ~ '  What they said would be missing. If the table was rolled back, give it its newest snapshot again '
+            ~ '(call system.set_current_snapshot);\n  else drop it to build it from what is left: drop table ' ~ this
         ) }}
     {%- endfor -%}
 {%- endmacro %}
