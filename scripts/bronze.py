@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from scripts.catalog import property_of
 
 LANDED = "cdc-batch-landed"  # of a commit that took records: the newest batch, which bronze may have none of then
+PRUNED_TOPICS = "cdc.pruned-topics"  # a property of the table: topic → the newest batch of which records were pruned
 # Of a snapshot. A commit of no records leaves its number to the next one.
 WITH_RECORDS = "summary['added-records'] is not null"
 BRONZE_COLUMNS = """

@@ -274,13 +274,20 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         return 0
     with _building(say):
         failed: list[str] = []
+        built, models = Built(), {*rebuilt, *others}
+        texts = {name: text for name, text in built.state["models"].items() if name in models}
+        # Until all is done, the next run builds these, and what reads them: nothing else tells what was replayed.
+        built.state["models"] = {name: text for name, text in built.state["models"].items() if name not in models}
+        built.save()
         manifest = dbt_commands.manifest()
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
             if names:
                 failed += _run(_with_live_tables(spark, systems, names), options, say, names, manifest)
         failed += resets.ask(spark, systems, [*rebuilt, *others], say, manifest)
         if not failed:
-            failed += _build_own(Built(), [*others, *rebuilt], say, manifest)
+            failed += _build_own(built, [*others, *rebuilt], say, manifest)
+            built.state["models"] |= texts
+            built.save()
     return len(failed)
 
 

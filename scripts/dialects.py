@@ -275,13 +275,6 @@ def _dialects(wanted: str | None) -> dict[str, Dialect]:
     return known
 
 
-def deletion(system: str, topic: str, connector: str) -> str:
-    """The statement by which landed events of a connector go."""
-    paths = ("$.payload.source.connector", "$.source.connector")
-    named = ", ".join(f"get_json_object(value, '{path}')" for path in paths)
-    return f"delete from bronze.{system} where topic = {topic!r} and coalesce({named}) = {connector!r}"
-
-
 def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) -> Dialect | None:
     """The dialect of an event, or None where it is no change of a row.
 
@@ -299,8 +292,9 @@ def dialect_of(payload: Payload, wanted: str | None, topic: str, system: str) ->
             return known[wanted] if known[wanted].is_row(payload) else None
         raise LakehouseError(
             f"system {system}: the events of topic {topic!r} are of connector {named!r}; expected one of"
-            f" {', '.join(known)}. Name the one that writes as it does (CONNECTOR), or take them away:"
-            f" {deletion(system, topic, named)}"
+            f" {', '.join(known)}. Name the one that writes as it does (CONNECTOR), or take them away: delete from"
+            f" bronze.{system} where topic = {topic!r} and coalesce(get_json_object(value,"
+            f" '$.payload.source.connector'), get_json_object(value, '$.source.connector')) = {named!r}"
         )
     expected = ("generic", wanted, wanted.split("(")[0]) if wanted else ()
     if found and wanted and found.connector not in expected and not are_alike(found.connector, wanted):

@@ -8,13 +8,13 @@ from scripts.columns_seen import OF_DDL
 from scripts.ddl import is_changed, types_of_ddl, written_otherwise
 from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
-from scripts.dialects import are_alike, deletion, has_one_type
+from scripts.dialects import are_alike, has_one_type
 from scripts.errors import LakehouseError
 from scripts.keys import key_argument, keys_other_than
 from scripts.observe import Bronze
 from scripts.scaffolded import Scaffolded
 from scripts.schema import TableSeen, are_alike_in_schema_blocks, is_told_by_ddl_alone
-from scripts.tables_seen import ddl_up_to
+from scripts.tables_seen import TAKE_AWAY, ddl_up_to
 from scripts.written_models import is_untouched as models_are_untouched
 
 
@@ -84,7 +84,7 @@ def _check_same_table(
         raise LakehouseError(
             f"system {system}, table {seen.name}: new events are of connector {seen.connector!r}, its models are for"
             f" {declared.table.connector!r}. Give these events a SYSTEM of their own, or name their connector"
-            f" (CONNECTOR). What has landed goes by: {deletion(system, min(seen.topics), seen.connector)}"
+            f" (CONNECTOR). {TAKE_AWAY.format(system)}"
         )
     if declared:
         _check_types(system, seen, declared, models, changed)

@@ -4,6 +4,7 @@ It is a summary of bronze, brought up to date from there where a loader died bet
 from bronze, or rolled back, the ledger alone knows.
 """
 
+import json
 import time
 from collections.abc import Set
 from contextlib import suppress
@@ -16,8 +17,9 @@ from pyspark.sql import functions as F
 
 from scripts import bronze
 from scripts.bronze import COORDINATES, LONG, TEXT, OtherLoader, Place, State
-from scripts.catalog import mark_of
+from scripts.catalog import mark_of, properties_of
 from scripts.framing import read_records
+from scripts.literals import sql_text
 from scripts.stores import File, located
 from scripts.taken import Taken, text_hash
 
@@ -160,7 +162,10 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     in mind.
     """
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
-    spark.sql(f"alter table {table} set tblproperties ({bronze.new_id()})")
+    pruned = json.loads(properties_of(spark, table).get(bronze.PRUNED_TOPICS) or "{}")  # which stays as it was
+    pruned = json.dumps({topic: min(newest, batch) for topic, newest in pruned.items()})
+    texts = f"{bronze.new_id()}, '{bronze.PRUNED_TOPICS}' = {sql_text(pruned)}"
+    spark.sql(f"alter table {table} set tblproperties ({texts})")
     with bronze.conflicts():
         spark.sql(f"delete from {ledger} where batch > {batch} and batch <= {given}")
         spark.sql(f"insert into {ledger} select '', {batch}, 0, '', '', {given}, null")

@@ -253,17 +253,21 @@ def _newest_ddl(rows: DataFrame) -> list[Any]:
     place = (F.col("batch"), F.coalesce("file", F.lit("")), F.coalesce("line", "offset"))
     rows = rows.where(F.col("value").contains(DDL)).orderBy(*map(F.desc_nulls_last, place))
     newest = rows.select("batch", "topic", "partition", "offset", "value", "key").limit(DDL_SAMPLE).collect()
-    return by_clock(newest[::-1])
+    return ddl_in_order(newest[::-1])
 
 
-def by_clock(rows: Sequence[Any]) -> list[Any]:
-    """DDL records in the order of landing, but those of a partition by the clock of the source, if all have one.
-
-    What landed later may be older. In a topic that was recreated the offsets of newer records are lower.
+def ddl_in_order(rows: Sequence[Any]) -> list[Any]:
+    """DDL records in the order of landing, but those of a partition by their offsets, unless the clock of the source
+    runs otherwise: what landed later may be older, and the offsets of a topic that was recreated begin again.
     """
     rows = in_order(rows)
-    places = [(_clock(row.value), row.offset or 0) for row in rows]
-    return _sorted_within(rows, [(row.topic, row.partition) for row in rows], places)
+    groups = [(row.topic, row.partition) for row in rows]
+    clocks: dict[Any, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: row.offset or 0):
+        clocks.setdefault((row.topic, row.partition), []).append(_clock(row.value))
+    in_step = {group for group, found in clocks.items() if None not in found and found == sorted(found)}
+    places = [(row.offset if group in in_step else None,) for row, group in zip(rows, groups, strict=True)]
+    return _sorted_within(rows, groups, places)
 
 
 def _clock(value: str) -> int | None:

@@ -85,9 +85,10 @@ class OwnModels:
         own = {one: path for one, path in paths.items() if path in self.files and one.startswith(of_project)}
         systems = {one: source.name for one, source in manifest.sources.items() if source.source_name == "bronze"}
         start = [ids[name] for name in changed if name in ids]
-        # The scaffolded models that read these are among the changed ones, if a topic of theirs has something new.
+        # The scaffolded tables that read these are among the changed ones, if a topic of theirs has something new.
         with_new = (one for one, system in systems.items() if system in landed)
-        start += [child for one in with_new for child in manifest.child_map[one] if child in own]
+        views = {ids.get(f"{system}__{name}") for system in landed for name in ("ddl_history", "transactions")}
+        start += [child for one in with_new for child in manifest.child_map[one] if child in own or child in views]
         for one, path in own.items():
             sources_read = _reached(manifest.parent_map, [one]) & systems.keys()
             self._reads[path] = sorted({systems[source] for source in sources_read})

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from scripts.bronze import PRUNED_TOPICS
 from scripts.built import MODELS, Built, bronze_id
 from scripts.catalog import mark_of, properties_of, tables_in
 from scripts.declared import declared_tables
@@ -22,7 +23,7 @@ from scripts.errors import LakehouseError, UsageError
 from scripts.ledger import complete
 from scripts.literals import sql_text
 
-PRUNED, PRUNED_TOPICS = "cdc.pruned-up-to", "cdc.pruned-topics"
+PRUNED = "cdc.pruned-up-to"
 
 
 def days_kept(text: str) -> int | None:

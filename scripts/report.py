@@ -117,7 +117,7 @@ class Report:
         for system, queries in self.by_system(
             self.tables("staging", "staging"),
             "select {1} as system, {2} as name, _cdc_kind as kind, _cdc_op as op, _cdc_changed_at as at"
-            f" from {{0}} where _cdc_kind in {KINDS}",
+            f" from {{0}} where _cdc_kind in {KINDS} and not endswith(coalesce(_cdc_event_id, ''), '#before')",
         ).items():
             newest = min(self.figures[system].newest + 1, int(time.time()) + 86_400)  # a wrong clock hides the others
             bounds = f"timestamp_seconds({newest} - {DAYS} * 86400) and timestamp_seconds({newest})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from scripts.columns_seen import OF_DDL, comments_in_schema, complete, signed_in_schema, type_from_ddl
 from scripts.debezium_types import SEVERAL, wider_type
-from scripts.dialects import Dialect, are_alike, deletion, dialect_of, has_one_type
+from scripts.dialects import Dialect, are_alike, dialect_of, has_one_type
 from scripts.errors import LakehouseError
 from scripts.flattened import is_plain_row
 from scripts.foreign import foreign_format, foreign_text, refuse_foreign_formats
@@ -20,6 +20,7 @@ from scripts.values import key_columns, parsed, parsed_exactly
 WITHOUT_ENVELOPE = (
     "They have no envelope (op, before, after): rows need CONNECTOR=flattened, messages of an outbox are no rows"
 )
+TAKE_AWAY = "Of what has landed, take away the wrong ones: delete from bronze.{} where …"
 ROUTED_FROM = "__dbz__physicalTableIdentifier"  # what ByLogicalTableRouter adds to keys
 
 
@@ -108,8 +109,8 @@ def _tables(
         if not are_alike(table.connector, dialect.connector):
             raise LakehouseError(
                 f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and"
-                f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own. What has landed goes by:"
-                f" {deletion(system, topic, dialect.connector)}"
+                f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own."
+                f" {TAKE_AWAY.format(system)}"
             )
         dialects.setdefault(identity, dialect)
         columns = _take(value, payload, topic, key, key is None and offset is not None, dialect, table, rows)

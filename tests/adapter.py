@@ -25,7 +25,7 @@ from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
 from scripts.declared import Declared
 from scripts.framing import read_records
-from scripts.observe import NO_VALUE, Arrived, Bronze, Event, by_clock, in_order
+from scripts.observe import NO_VALUE, Arrived, Bronze, Event, ddl_in_order, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
 
@@ -268,12 +268,12 @@ class Records(Bronze):
 
     def sample(self, above_batch: int, further: Set[str]) -> list[Event]:
         rows = [row for row in self._rows if row.batch > above_batch or row.topic in further]
-        rows = [*in_order(rows), *by_clock([row for row in rows if row.value and '"tableChanges"' in row.value])]
+        rows = [*in_order(rows), *ddl_in_order([row for row in rows if row.value and '"tableChanges"' in row.value])]
         return [Event(row.topic, row.value, row.key, row.offset) for row in rows if row.value is not None]
 
     def newest_ddl(self, up_to_batch: int, topics: Set[str], names: Sequence[str] = ()) -> list[tuple[str, str]]:
         rows = [row for row in self._rows if row.batch <= up_to_batch and row.topic in topics]
-        ddl = by_clock([row for row in rows if row.value and '"tableChanges"' in row.value])
+        ddl = ddl_in_order([row for row in rows if row.value and '"tableChanges"' in row.value])
         values = [(str(row.topic), row.value) for row in ddl]
         return [(topic, value) for topic, value in values if not names or any(name in value for name in names)]
 

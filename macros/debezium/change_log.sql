@@ -20,9 +20,11 @@
         'cdc.resets': '{}',
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
+    {%- set pruned = _pruned_records(source) if bounds.is_new else 0 -%}
+    {%- do bounds.properties.update({'cdc.kept': bounds.bronze}) if pruned and should_full_refresh() -%}
     {{ return({
         'bronze': source.bronze,
-        'pruned': _pruned_records(source) if bounds.is_new else 0,
+        'pruned': pruned,
         'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to),
         'append': bounds.append,
         'has_new': bounds.has_new,

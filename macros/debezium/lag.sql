@@ -29,10 +29,11 @@ from (
         timestamp_millis(try_cast(coalesce(event.payload.ts_ms, event.ts_ms) as bigint)) as connector_at,
         kafka_at,
         newest.landed_at,
-        array_min(transform(
+        {#- The first of them is the merge if there is an earlier commit, too; else that one may have expired. #}
+        if(exists(merges, merge -> merge.is_first or merge.up_to < newest.append), array_min(transform(
             filter(merges, merge -> merge.up_to >= newest.append and merge.committed_at >= newest.appended_at),
             merge -> merge.committed_at
-        )) as merged_at,
+        )), null) as merged_at,
         newest.batch
     from (
         {#- Above the join, where only the newest records are left. #}
@@ -88,7 +89,7 @@ from (
 -#}
 {% macro _merges(tables) -%}
     select cast(null as string) as source_table,
-        cast(null as array<struct<committed_at: timestamp, up_to: bigint>>) as merges
+        cast(null as array<struct<committed_at: timestamp, is_first: boolean, up_to: bigint>>) as merges
     where false
     {%- set logs = _logs_of_views() -%}
     {%- for table, models in tables.items() %}
@@ -97,7 +98,7 @@ from (
     select
         {{ literal(table) }} as source_table,
         collect_list(named_struct(
-            'committed_at', committed_at,
+            'committed_at', committed_at, 'is_first', parent_id is null,
             'up_to', try_cast(split_part(summary['{{ batch_property(merged) }}'], ' ', {{ place }}) as bigint)
         )) as merges
     from {{ merged }}.snapshots

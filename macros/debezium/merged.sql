@@ -96,7 +96,8 @@
     {%- set known = graph.setdefault('debezium_marks', {}) -%}
     {%- if invocation_id not in known -%}
         {%- set models = {} -%}
-        {%- for node in graph.nodes.values() if node.config.get('incremental_strategy') == 'debezium_merge' -%}
+        {%- for node in graph.nodes.values() if node.config.get('incremental_strategy') == 'debezium_merge'
+            and node.config.get('materialized') == 'incremental' -%}
             {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
             {%- do models.setdefault(batch_property(relation), []).append(node.name) -%}
         {%- endfor -%}

@@ -10,9 +10,9 @@
 {% macro _pruned_records(source) -%}
     {%- set replaced = load_relation(this) -%}
     {%- if not replaced or replaced.is_view -%} {{ return(0) }} {%- endif -%}
-    {#- After a roll-back every reader of bronze is built in full, and what landed again is in other batches. #}
-    {%- set is_same = _table_properties(replaced).get('cdc.bronze') == landed_batches(source.bronze).id -%}
-    {%- set is_asked = should_full_refresh() and is_same -%}
+    {#- After a roll-back every reader of bronze is built in full: it keeps these rows, however often it is asked. #}
+    {%- set stored, id = _table_properties(replaced), landed_batches(source.bronze).id -%}
+    {%- set is_asked = should_full_refresh() and id == stored.get('cdc.bronze') and id != stored.get('cdc.kept') -%}
     {%- set pruned = _table_properties(source.bronze).get('cdc.pruned-up-to', 0) -%}
     {%- set of_log -%}
         select _cdc_batch as batch, replace(_cdc_event_id, '#before', '') as event from {{ replaced }}
@@ -22,14 +22,14 @@
         from {{ source.relation }} as records {%- endset -%}
     {%- set lost = run_query(
         'select count(*), min(event), count_if(batch > ' ~ pruned ~ ') from (' ~ of_log ~ ') as kept'
-            ~ ' left anti join (' ~ there ~ ') as there on kept.event = there.event'
-            ~ (' and batch = batch_there' if is_same else '')
+            ~ ' left anti join (' ~ there ~ ') as there on kept.event = there.event and '
+            ~ _is_its_batch('batch', 'batch_there', source.bronze)
     ).rows[0] -%}
     {%- if lost[0] and (lost[2] or is_asked) -%}
         {%- do _refuse_to_build(source.bronze ~ ' has not ' ~ lost[0] ~ ' of its records (' ~ lost[1] ~ ')',
             source.bronze) -%}
     {%- endif -%}
-    {{ return(0 if is_asked else run_query('select count(*) from ' ~ _kept_rows(source.relation,
+    {{ return(0 if is_asked else run_query('select count(*) from ' ~ _kept_rows(source.relation, source.bronze,
         pruned)).rows[0][0] | int) }}
 {%- endmacro %}
 
@@ -50,13 +50,31 @@
 {%- endmacro %}
 
 {#-
-    The rows of a change log whose records are not among those up to a batch, behind FROM. A pruned record that landed
-    again is in another batch, and has a row more; after a roll-back all batches may be others.
+    The condition that a record of a row's name is the row's own: in its batch, or, where that was rolled back, in a
+    later one. Other records may have its coordinates: of a recreated topic, of a file with other content.
 -#}
-{% macro _kept_rows(records, pruned) -%}
+{% macro _is_its_batch(of_row, there, bronze) -%}
+    {%- set found, name = [of_row ~ ' = ' ~ there], bronze.identifier ~ '__files' -%}
+    {%- set ledger = load_relation(api.Relation.create(schema=bronze.schema, identifier=name)) -%}
+    {%- set back = run_query('select bytes, batch from ' ~ ledger ~ " where file = ''").rows if ledger else [] -%}
+    {#- Bronze was created again, and nothing is known of its former batches. #}
+    {%- if not back and _table_properties(this).get('cdc.bronze') != landed_batches(bronze).id -%}
+        {{ return('true') }}
+    {%- endif -%}
+    {%- for after, last in back -%}
+        {%- do found.append(of_row ~ ' between ' ~ (after + 1) ~ ' and ' ~ last ~ ' and ' ~ there ~ ' > ' ~ last) -%}
+    {%- endfor -%}
+    {{ return('(' ~ found | join(' or ') ~ ')') }}
+{%- endmacro %}
+
+{#-
+    The rows of a change log whose records are not among those up to a batch, behind FROM. A pruned record that landed
+    again is in another batch, and has a row more.
+-#}
+{% macro _kept_rows(records, bronze, pruned) -%}
     {{ this }} as kept left anti join (select {{ _record_id() }} as event, batch from {{ records }}) as there
         on replace(kept._cdc_event_id, '#before', '') = there.event
-        {{- '' if should_full_refresh() else ' and kept._cdc_batch = there.batch' }}
+            and {{ _is_its_batch('kept._cdc_batch', 'there.batch', bronze) }}
     where kept._cdc_batch <= {{ pruned }}
 {%- endmacro %}
 
@@ -90,7 +108,7 @@
     {%- do log('model ' ~ model.name ~ ': the rows of ' ~ new.pruned ~ ' records that were pruned from bronze are kept',
         info=true) -%}
     select {{ selected | join(', ') }}
-    from {{ _kept_rows(records, _table_properties(new.bronze)['cdc.pruned-up-to']) }}
+    from {{ _kept_rows(records, new.bronze, _table_properties(new.bronze)['cdc.pruned-up-to']) }}
 {%- endmacro %}
 
 {#- The position of a row that was stored when the log had these topics: with one of them it does not name it. -#}

@@ -246,6 +246,27 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
     assert sorted(built) == sorted([*rebuilt, "run", "--select", "replayed_all__event_counts"])
 
 
+def test_a_replay_that_is_stopped_is_finished_by_the_next_run(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the log has the record, nothing else tells that its table, or what reads it, lacks it."""
+    from scripts.arguments import Request
+
+    def killed(*_: Any, **__: Any) -> list[str]:
+        raise KeyboardInterrupt
+
+    lakehouse.run("replay_stopped", [{**change("orders", "c", 10, 1), "value": "{"}, change("orders", "c", 11, 2)])
+    with monkeypatch.context() as patch:
+        patch.setattr(lakehouse._dbt_commands, "run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lakehouse._build.replay(lakehouse.spark, [Request("replay_stopped", "", None, {})], print)
+    for is_left in (True, False):
+        done = lakehouse.scaffold("replay_stopped")
+        said: list[str] = []
+        assert lakehouse._build.build(lakehouse.spark, ["replay_stopped"], [done], said.append) == 0
+        assert ("Nothing new to build." not in said) == is_left
+
+
 def test_tables_of_any_name_are_told_apart(lakehouse: Lakehouse) -> None:
     """Dots, quotes, backslashes, names too long for a path, and the names of the system's own models."""
     names = ["a.b", "it's", 'a "b"', "a\\b", "表" * 60, "Stück", "events", "transactions"]

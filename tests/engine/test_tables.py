@@ -207,6 +207,11 @@ def test_the_lag_is_that_of_the_merge_whenever_a_table_begins_or_is_rebuilt(lake
         before = lakehouse.sql(f"select max(merged_at) from {lag}")
         assert lakehouse.dbt("run", "--full-refresh", "--select", "source:bronze.later+").success
     assert lakehouse.sql(f"select min(merged_at) from {lag}") > before
+    lakehouse.run("later", [created(5, id=3)])  # which is older than the newest change
+    options = "older_than => timestamp '2100-01-01', retain_last => 1"
+    lakehouse.spark.sql(f"call system.expire_snapshots(table => 'silver.later__orders', {options})").collect()
+    merged = f"select source_table from {lakehouse.view('later', 'lag')} where merged_at is not null"
+    assert lakehouse.sql(merged) == [("public.lines",)]
 
 
 def test_changed_key_is_refused_until_the_table_is_rebuilt(lakehouse: Lakehouse, project: Path) -> None:

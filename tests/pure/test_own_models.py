@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-READS = {  # path below models/ → what the model reads
+READS = {
+    "monitoring/shop/shop__transactions.sql": ["shop"],
+    "marts/per_transaction.sql": ["shop__transactions"],  # path below models/ → what the model reads
     "staging/shop/stg_shop__orders.sql": ["shop"],
     "silver/shop/shop__orders.sql": ["stg_shop__orders"],
     "live/shop/live_shop__orders.sql": ["shop__orders"],
@@ -64,7 +66,7 @@ def models(tmp_path: Path) -> Path:
 def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(project: Path, models: Path) -> None:
     from scripts.own_models import OwnModels, own_files
 
-    of_shop = {"per_day", "yearly", "shop__by_hand", "raw"}
+    of_shop = {"per_day", "yearly", "shop__by_hand", "raw", "per_transaction"}
     files = own_files(models, "")
     assert {Path(path).stem for path in files} == of_shop | {"both", "constant", "disabled"}
 
@@ -83,16 +85,19 @@ def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(pro
     assert [path for path, one in state.items() if not one["is_built"]] == ["marts/both.sql"]
 
     assert not OwnModels(files, state, {"shop"}, {"shop"}).is_behind()  # nothing to do, and dbt is not asked
-    assert run(state, "shop", ["shop__event_counts"], landed="shop")[0] == {"raw"}  # records of a topic without models
+    assert run(state, "shop", ["shop__event_counts"], landed="shop")[0] == {
+        "raw",
+        "per_transaction",
+    }  # which no topic of a table tells
     chosen, waiting, state = run(state, "crm", ["crm__events", "stg_crm__people", "crm__people"], "shop", failed="both")
     assert (chosen, waiting) == ({"both"}, {})
     assert not OwnModels(files, state, {"mine"}, {"mine", "shop", "crm"}).is_behind()
     assert run(state, "shop", [], "crm")[0] == {"both"}  # which failed
     chosen, _, state = run(state, "shop", orders, "crm")
-    assert chosen == of_shop - {"raw"} | {"both"}
+    assert chosen == of_shop - {"raw", "per_transaction"} | {"both"}
 
     (models / "marts" / "per_day.sql").write_text("edited")
     assert run(state, "mine", [], "shop", "crm")[0] == set()
     assert run(state, "shop", [], "crm")[0] == {"per_day", "yearly", "both"}
     (models / "marts" / "marts.yml").write_text("models: []")
-    assert run(state, "shop", [], "crm")[0] == {"per_day", "yearly", "both", "constant"}
+    assert run(state, "shop", [], "crm")[0] == {"per_day", "yearly", "both", "constant", "per_transaction"}
