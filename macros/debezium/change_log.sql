@@ -21,7 +21,9 @@
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- set pruned = _pruned_records(source) if bounds.is_new else 0 -%}
-    {%- do bounds.properties.update({'cdc.kept': bounds.bronze}) if pruned and should_full_refresh() -%}
+    {%- if pruned and (should_full_refresh() or _table_properties(this).get('cdc.kept') == bounds.bronze) -%}
+        {%- do bounds.properties.update({'cdc.kept': bounds.bronze}) -%}
+    {%- endif -%}
     {{ return({
         'bronze': source.bronze,
         'pruned': pruned,

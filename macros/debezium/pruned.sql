@@ -62,7 +62,8 @@
         {{ return('true') }}
     {%- endif -%}
     {%- for after, last in back -%}
-        {%- do found.append(of_row ~ ' between ' ~ (after + 1) ~ ' and ' ~ last ~ ' and ' ~ there ~ ' > ' ~ last) -%}
+        {%- do found.append(of_row ~ ' > ' ~ after ~ ' and ' ~ of_row ~ ' <= ' ~ last ~ ' and ' ~ there ~ ' > '
+            ~ last) -%}
     {%- endfor -%}
     {{ return('(' ~ found | join(' or ') ~ ')') }}
 {%- endmacro %}

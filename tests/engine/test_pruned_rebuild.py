@@ -235,7 +235,12 @@ def test_an_append_beside_a_run_with_other_epochs_gets_these_as_well(
 
 @pytest.mark.loader
 @pytest.mark.parametrize(
-    ("system", "when"), [("pruned_back", "before"), ("pruned_back_routed", "after"), ("pruned_far_back", "to before")]
+    ("system", "when"),
+    [
+        ("pruned_back", "before"),
+        ("pruned_far_back", "to before"),
+        pytest.param("pruned_back_routed", "after", marks=pytest.mark.soak),
+    ],
 )
 def test_bronze_that_was_pruned_and_rolled_back_loses_nothing(lakehouse: Lakehouse, system: str, when: str) -> None:
     """Pruned before the roll-back, between it and the landing that notes it, or rolled back to what was there before
