@@ -162,7 +162,7 @@ def _forget(spark: SparkSession, system: str, batch: int, given: int) -> str:
     in mind.
     """
     table, ledger = f"bronze.`{system}`", f"bronze.`{system}__files`"
-    pruned = json.loads(properties_of(spark, table).get(bronze.PRUNED_TOPICS) or "{}")  # which stays as it was
+    pruned = json.loads(properties_of(spark, table).get(bronze.PRUNED_TOPICS) or "{}")  # no roll-back changes it
     pruned = json.dumps({topic: min(newest, batch) for topic, newest in pruned.items()})
     texts = f"{bronze.new_id()}, '{bronze.PRUNED_TOPICS}' = {sql_text(pruned)}"
     spark.sql(f"alter table {table} set tblproperties ({texts})")

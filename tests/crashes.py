@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,3 +46,16 @@ def build_and_die(lakehouse: Lakehouse, system: str, executing: Executing, commi
     with dying_at(executing, commit), suppress(LakehouseError):
         return bool(lakehouse._build.build(lakehouse.spark, [system], [done], lambda _: None) == 0)
     return False
+
+
+def land_and_die(lakehouse: Lakehouse, system: str, path: Path) -> None:
+    """Land a file with a loader that dies between its commits to bronze and to the ledger."""
+    from scripts import ledger
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            lakehouse.land(system, path)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from conftest import Lakehouse
-from crashes import MUTATION, build
+from crashes import MUTATION, build, land_and_die
 from event_factory import created, deleted, event, updated
 
 from scripts.errors import LakehouseError, UsageError
@@ -147,21 +147,13 @@ def test_what_dbt_builds_from_another_machine_while_a_row_is_erased_is_merged(
 @pytest.mark.loader
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_row_does_not_come_back_with_the_file_of_a_loader_that_died(
-    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+    lakehouse: Lakehouse, tmp_path: Path, is_there: bool
 ) -> None:
     """If the file is not there meanwhile, the erased record lands again with it, and no other."""
-    from scripts import ledger
-
-    system, write, path = f"erased_died_{is_there}".lower(), ledger.write, tmp_path / "events.jsonl"
+    system, path = f"erased_died_{is_there}".lower(), tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(created(number, id=number, note=SECRET)) + "\n" for number in (1, 2, 3)))
 
-    def die(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ledger, "write", die)
-    with pytest.raises(KeyboardInterrupt):
-        lakehouse.land(system, path)
-    monkeypatch.setattr(ledger, "write", write)
+    land_and_die(lakehouse, system, path)
     build(lakehouse, system)
     for table in (f"staging.stg_{system}__orders", f"silver.{system}__orders"):
         lakehouse.spark.sql(f"alter table {table} add columns (later string)")  # which no snapshot has yet

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import Lakehouse
-from crashes import build
+from crashes import build, land_and_die
 from event_factory import created, event, updated
 
 from scripts.errors import LakehouseError, UsageError
@@ -155,20 +155,12 @@ def test_what_is_no_number_of_days_is_refused(lakehouse: Lakehouse, text: str) -
 
 @pytest.mark.loader
 def test_what_was_pruned_does_not_land_again_with_the_file_of_a_loader_that_died(
-    lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lakehouse: Lakehouse, tmp_path: Path
 ) -> None:
-    from scripts import ledger
-
-    system, write, path = "pruned_died", ledger.write, tmp_path / "events.jsonl"
+    system, path = "pruned_died", tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(created(number, id=number)) + "\n" for number in (1, 2)))
 
-    def die(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ledger, "write", die)
-    with pytest.raises(KeyboardInterrupt):
-        lakehouse.land(system, path)
-    monkeypatch.setattr(ledger, "write", write)
+    land_and_die(lakehouse, system, path)
     lakehouse.land(system, [created(3, id=3)])
     lakehouse.scaffold(system)
     build(lakehouse, system)
