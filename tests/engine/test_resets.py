@@ -262,6 +262,16 @@ def test_a_row_that_a_change_of_key_does_not_remove_is_told(lakehouse: Lakehouse
     assert stored(lakehouse, "rebinned_key") == {"b.t": {"b.b.t/0": [1, 1, 1]}}
 
 
+def test_the_report_counts_a_change_of_key_once(lakehouse: Lakehouse) -> None:
+    from scripts.maintain import all_tables
+    from scripts.report import Report
+
+    lakehouse.run("reported_key", [written(0, 1, 400, "old"), written(1, 1, 500, "new", id=2, id_before=1)])
+    (figures,) = Report(lakehouse.spark, ["reported_key"], all_tables(lakehouse.spark)).read()
+    assert not figures.problems
+    assert sum(one.events for one in figures.events) == 2
+
+
 @pytest.mark.loader
 def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
     lakehouse: Lakehouse, epochs: Any, tmp_path: Path
