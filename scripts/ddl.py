@@ -151,12 +151,7 @@ def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: di
     them.
     """
     before, now = _columns(older, []), _columns(newer, [])
-    modes: dict[str, list[str]] = {}
-    for name, column in before.items():
-        fit = [mode for mode, kind in column.types.items() if kind == declared.get(name)]
-        if fit:  # not of a type that somebody chose
-            known = modes.get(column.setting, fit) if column.setting else fit
-            modes[column.setting] = [mode for mode in known if mode in fit]
+    modes = _modes_of(before, declared)
     found = {}
     for name in (name for name in declared if name in before and name in now):
         then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
@@ -165,6 +160,39 @@ def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: di
             if kind != declared[name]:
                 found[name] = kind
     return found
+
+
+def guessed_otherwise(
+    older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str], seen: dict[str, str]
+) -> dict[str, str]:
+    """Columns whose rows landed before any DDL record that has them, where what the declared type reads may be another
+    value than by the newer record; and the type by that one.
+
+    Args:
+        seen: the types of columns in new rows, where DDL records and values tell them.
+    """
+    before, now = _columns(older, []), _columns(newer, [])
+    modes = _modes_of(now, declared)
+    found = {}
+    for name in (name for name in declared if name in now and name not in before):
+        types = now[name].types
+        kind = seen.get(name) or types[next(iter(modes.get(now[name].setting, [])), next(iter(types)))]
+        if declared[name] not in types.values() and _stands_for_another(kind, declared[name]):
+            found[name] = kind
+    return found
+
+
+def _modes_of(columns: dict[str, _Column], declared: dict[str, str]) -> dict[str, list[str]]:
+    """Settings of the connector → the modes that give all its columns, which are not of a type that somebody chose, the
+    declared type; a setting without such a column is missing.
+    """
+    modes: dict[str, list[str]] = {}
+    for name, column in columns.items():
+        fit = [mode for mode, kind in column.types.items() if kind == declared.get(name)]
+        if fit:
+            known = modes.get(column.setting, fit) if column.setting else fit
+            modes[column.setting] = [mode for mode in known if mode in fit]
+    return modes
 
 
 def _typed(columns: dict[str, _Column], modes: dict[str, list[str]]) -> Typed:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.columns_seen import OF_DDL
-from scripts.ddl import is_changed, types_of_ddl, written_otherwise
+from scripts.ddl import guessed_otherwise, is_changed, types_of_ddl, written_otherwise
 from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
 from scripts.dialects import are_alike, has_one_type
@@ -39,7 +39,8 @@ def check_drift(
         if not table.kinds and table.connector in OF_DDL and table.identity in known
         if known[table.identity].table.schemas
     }
-    changed = _changed_by_ddl(bronze, known, ddl, switched_off, above_batch, models)
+    of_ddl = {table.identity: table.columns for table in seen if table.types_from.startswith("DDL records")}
+    changed, guessed = _changed_by_ddl(bronze, known, ddl, switched_off, of_ddl, above_batch, models)
     for table in seen:
         declared = known.get(table.identity)
         _check_same_table(system, table, declared, models, changed.get(table.identity, {}))
@@ -55,17 +56,17 @@ def check_drift(
             name: kind for name, kind in changed[identity].items() if are_alike_in_schema_blocks(kind, columns[name])
         }
     for identity in changed.keys() - {table.identity for table in seen}:
-        of_ddl = TableSeen(known[identity].table.connector, identity)
+        told = TableSeen(known[identity].table.connector, identity)
         if identity not in told_later:
-            of_ddl.possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
-        _check_types(system, of_ddl, known[identity], models, changed[identity])
+            told.possible = types_of_ddl({identity: (ddl[identity][-1], [])})[identity].possible
+        _check_types(system, told, known[identity], models, changed[identity])
     described = {  # by a schema block, which `update_table` looks at
         (table.identity, name)
         for table in seen
         for name, kinds in table.kinds.items()
         if not any(is_told_by_ddl_alone(changed.get(table.identity, {}).get(name, ""), kind) for kind in kinds)
     }
-    for identity, columns in changed.items():
+    for identity, columns in ((identity, changed[identity] | guessed[identity]) for identity in changed):
         for name in sorted(columns):
             if (identity, name) not in described and columns[name] not in known[identity].table.misread.get(name, []):
                 before = declared_columns(system, known[identity], models)[name]
@@ -116,14 +117,16 @@ def _changed_by_ddl(
     known: dict[tuple[str, ...], Declared],
     ddl: dict[tuple[str, ...], list[dict[str, Any]]],
     all_of: Set[tuple[str, ...]],
+    seen: dict[tuple[str, ...], dict[str, str]],
     above_batch: int,
     models: Path,
-) -> dict[tuple[str, ...], dict[str, str]]:
+) -> tuple[dict[tuple[str, ...], dict[str, str]], dict[tuple[str, ...], dict[str, str]]]:
     """Of tables that have models, columns to which new DDL records give another type than declared, and the type they
-    have now.
+    have now; the same of columns whose declared type is a guess from values, because no older DDL record has them.
 
     Args:
         all_of: tables of which older DDL records count too.
+        seen: the types of columns in new rows, where DDL records and values tell them.
     """
     todo = {
         identity: known[identity]
@@ -131,14 +134,15 @@ def _changed_by_ddl(
         if known[identity].table.connector in OF_DDL
     }
     if not todo:
-        return {}
+        return {}, {}
     topics = {str(table["topic"]) for identity in todo for table in ddl.get(identity, [])}
     topics |= {server for identity in all_of for server in known[identity].table.servers}  # by which it is named
     before = ddl_up_to(bronze, above_batch, todo.keys(), topics)
     changed: dict[tuple[str, ...], dict[str, str]] = {}
+    guessed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
         columns = declared_columns(bronze.system, declared, models)
-        changed[identity] = {}
+        changed[identity], guessed[identity] = {}, {}
         for topic in {table["topic"] for one in (before, ddl) for table in one.get(identity, [])}:
             older, new = (
                 [table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl)
@@ -146,6 +150,8 @@ def _changed_by_ddl(
             older, new = ([], older + new) if identity in all_of else (older, new)
             if not new:
                 continue
+            if not declared.table.schemas:
+                guessed[identity] |= guessed_otherwise(_last_columns(older), new[-1], columns, seen.get(identity, {}))
             new = [
                 table for number, table in enumerate(new) if table not in new[number + 1 :]
             ]  # some are looked at twice
@@ -161,7 +167,7 @@ def _changed_by_ddl(
             for table in [*(table for table in new[:-1] if table not in older), new[-1]]:
                 changed[identity] |= written_otherwise(last, table, columns)
                 last = _last_columns([last, table])
-    return changed
+    return changed, guessed
 
 
 def _last_columns(tables: list[dict[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,15 @@ METADATA = (
 
 def render(system: str, declared: Declared) -> dict[str, str]:
     """The files of a table below `models/`: path → text."""
+    return {**models_of(system, declared), properties_path(system, declared): properties_of(system, declared)}
+
+
+def properties_path(system: str, declared: Declared) -> str:
+    return f"silver/{system}/{declared.model('silver', system)}.yml"
+
+
+def models_of(system: str, declared: Declared) -> dict[str, str]:
+    """The SQL of a table's models: path below `models/` → text."""
     table = declared.table
     staging, silver, live = (declared.model(layer, system) for layer in ("staging", "silver", "live"))
     columns, keys = dict(zip(table.kept(table.columns), table.columns.values(), strict=True)), table.kept(table.keys)
@@ -63,7 +72,6 @@ def render(system: str, declared: Declared) -> dict[str, str]:
         files[f"silver/{system}/{silver}.sql"] = (
             f"{{{{ debezium_log(\n    changes = ref('{staging}'),\n    columns = [\n{names}\n    ],\n) }}}}\n"
         )
-    files[f"silver/{system}/{silver}.yml"] = properties_of(system, declared)
     return files
 
 

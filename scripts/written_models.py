@@ -13,7 +13,7 @@ from scripts.declared import Declared, declared_in, declared_table, holding_mode
 from scripts.errors import LakehouseError
 from scripts.scaffolded import Scaffolded
 from scripts.spark import read_yaml
-from scripts.table_models import properties_of, render
+from scripts.table_models import models_of, properties_of, properties_path
 from scripts.written_yaml import LOADER, dump, updated
 
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
@@ -34,9 +34,7 @@ def says(path: Path, text: str) -> bool:
 def is_untouched(system: str, declared: Declared, models: Path) -> bool:
     """Whether the models of a table are as they were written, but for the live one, which names no columns."""
     return all(
-        says(models / name, text)
-        for name, text in render(system, declared).items()
-        if name.endswith(".sql") and not name.startswith("live/")
+        says(models / name, text) for name, text in models_of(system, declared).items() if not name.startswith("live/")
     )
 
 
@@ -44,8 +42,8 @@ def files_of_others(system: str, declared: Declared, models: Path) -> list[str]:
     """Models that stand where those of a new table would: somebody wrote them by hand, or took their YAML away."""
     return [
         name
-        for name, text in render(system, declared).items()
-        if name.endswith(".sql") and (models / name).exists() and (models / name).read_text(encoding="utf-8") != text
+        for name, text in models_of(system, declared).items()
+        if (models / name).exists() and (models / name).read_text(encoding="utf-8") != text
     ]
 
 
@@ -54,18 +52,17 @@ def write_models(system: str, declared: Declared, models: Path, done: Scaffolded
 
     The YAML, by which it is known again, is the first one and comes to its place as the last.
     """
-    files = render(system, declared)
-    properties = next(name for name in files if name.endswith(".yml"))
-    intended = models / f"{properties}{INTENDED}"
-    put(intended, _with_edits(system, declared, models / properties, files.pop(properties)))
-    for name, text in files.items():
+    properties = models / properties_path(system, declared)
+    intended = properties.with_name(properties.name + INTENDED)
+    put(intended, _with_edits(system, declared, properties, properties_of(system, declared)))
+    for name, text in models_of(system, declared).items():
         if not (name.startswith("live/") and (models / name).exists()):  # which says the same for ever, or was edited
             put(models / name, text)
         done.written.append(Path(name).stem)
     stale = models / "live" / system / f"{declared.model('live', system)}.sql"
     if not declared.table.keys and stale.exists():
         stale.unlink()
-    intended.replace(models / properties)
+    intended.replace(properties)
 
 
 def finish_writing(system: str, models: Path, done: Scaffolded) -> None:
@@ -75,8 +72,8 @@ def finish_writing(system: str, models: Path, done: Scaffolded) -> None:
         wanted = declared_table(system, intended, properties.stem)
         assert wanted, f"{intended} was written as a whole"
         before = declared_table(system, properties, properties.stem) if properties.exists() else None
-        texts = [render(system, declared) for declared in (wanted, before) if declared]
-        files = {name: models / name for name in texts[0] if name.endswith(".sql") and not name.startswith("live/")}
+        texts = [models_of(system, declared) for declared in (wanted, before) if declared]
+        files = {name: models / name for name in texts[0] if not name.startswith("live/")}
         there = {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.exists()}
         if all(text in [known.get(name) for known in texts] for name, text in there.items()):
             write_models(system, wanted, models, done)
@@ -85,11 +82,10 @@ def finish_writing(system: str, models: Path, done: Scaffolded) -> None:
 
 
 def write_properties(system: str, declared: Declared, models: Path) -> None:
-    for name, text in render(system, declared).items():
-        if name.endswith(".yml"):
-            text = _with_edits(system, declared, models / name, text)
-            if not says(models / name, text):
-                put(models / name, text)
+    path = models / properties_path(system, declared)
+    text = _with_edits(system, declared, path, properties_of(system, declared))
+    if not says(path, text):
+        put(path, text)
 
 
 def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
@@ -114,7 +110,7 @@ def _with_edits(system: str, declared: Declared, path: Path, text: str) -> str:
     if is_former and there == dump(content) and yaml.load(result, Loader=LOADER) == now:
         return text  # nobody has edited it
     found = declared_in(yaml.load(result, Loader=LOADER), path, declared.relation)
-    if found is None or render(system, found) != render(system, declared):
+    if found is None or (properties_of(system, found), models_of(system, found)) != (text, models_of(system, declared)):
         raise LakehouseError(
             f"{path}: meta.debezium has no place in it. Put the file back as make run wrote it, and run again."
         )
