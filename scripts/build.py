@@ -128,7 +128,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
     # What is rebuilt reads all that the events model has: what landed has to be in there already.
     for chosen, options in ((events, []), (rebuilt, ["--full-refresh"]), (others, [])):
         if chosen:
-            failed += _run(_with_live_tables(spark, systems, chosen), options, say, chosen, manifest)
+            failed += _run(_with_live_tables(manifest, systems, chosen), options, say, chosen, manifest)
     failed += resets.ask(spark, systems, wanted, say, manifest)
     if not wanted and not own.chosen:
         say("Nothing new to build.")
@@ -214,15 +214,12 @@ def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list
     return found
 
 
-def _with_live_tables(spark: SparkSession, systems: list[str], models: Collection[str]) -> list[str]:
+def _with_live_tables(manifest: Any, systems: list[str], models: Collection[str]) -> list[str]:
     """A selection of models, in which a silver model brings its live model if that is a table; a view needs no run."""
-    selected, are_tables = sorted(models), kind_of_views() == "table"
-    of_table = "" if are_tables else ",config.materialized:table"
-    for system in systems:
-        if are_tables or tables_in(spark, system):
-            live = {path.stem for path in (MODELS / "live" / system).glob("*.sql")} - set(models)
-            selected += [f"live_{name}{of_table}" for name in sorted(models) if f"live_{name}" in live]
-    return selected
+    are_tables = kind_of_views() == "table"
+    tables = {node.name for node in manifest.nodes.values() if are_tables or node.config.get("materialized") == "table"}
+    live = {path.stem for system in systems for path in (MODELS / "live" / system).glob("*.sql")} - set(models)
+    return [*sorted(models), *(f"live_{name}" for name in sorted(models) if f"live_{name}" in live & tables)]
 
 
 def _remember(
@@ -282,7 +279,7 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         manifest = dbt_commands.manifest()
         for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
             if names:
-                failed += _run(_with_live_tables(spark, systems, names), options, say, names, manifest)
+                failed += _run(_with_live_tables(manifest, systems, names), options, say, names, manifest)
         failed += resets.ask(spark, systems, [*rebuilt, *others], say, manifest)
         if not failed:
             failed += _build_own(built, [*others, *rebuilt], say, manifest)

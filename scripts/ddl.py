@@ -119,12 +119,12 @@ def read_otherwise(older: dict[str, Any], newer: dict[str, Any], typed: Typed) -
         modes = [mode for mode, kind in now[name].types.items() if kind == typed.columns[name]]
         then = before[name].types
         kinds = [then.get(mode, next(iter(then.values()))) for mode in modes]
-        if kinds and _stands_for_another(kinds[0], typed.columns[name]):
+        if kinds and stands_for_another(kinds[0], typed.columns[name]):
             found[name] = kinds[0]
     return found
 
 
-def _stands_for_another(written: str, declared: str) -> bool:
+def stands_for_another(written: str, declared: str) -> bool:
     """Whether a value that is written as one type may not be, as the declared one, what the source made of it.
 
     So it is also with what is declared as a plain text or number, and has what stands in the event: base64, the number
@@ -177,7 +177,7 @@ def guessed_otherwise(
     for name in (name for name in declared if name in now and name not in before):
         types = now[name].types
         kind = seen.get(name) or types[next(iter(modes.get(now[name].setting, [])), next(iter(types)))]
-        if declared[name] not in types.values() and _stands_for_another(kind, declared[name]):
+        if declared[name] not in types.values() and stands_for_another(kind, declared[name]):
             found[name] = kind
     return found
 

@@ -17,7 +17,8 @@ from scripts.schema import DOCUMENT, TableSeen, columns_of_cells, columns_of_sch
 from scripts.values import BsonKind, bson_kind, key_columns, parsed
 
 CDL_OPERATIONS = {"INSERT", "UPDATE", "DELETE", *map(str.upper, ROW_OPERATIONS)}
-RANGE_BOUNDS = {"_range_start", "_range_end"}  # members of Cassandra's images that are no columns
+# Members of Cassandra's images that are no columns; the connector's releases have either names.
+RANGE_BOUNDS = {"_range_start", "_range_end", ".range_start", ".range_end"}
 
 
 def _source(payload: Payload) -> dict[str, Any]:
@@ -189,7 +190,8 @@ class Dialect:
             return {name: kind for name, kind in columns.items() if not is_metadata(name, self.connector)}
         members = self.members("after", "before")
         if self.form == "cells":
-            return next((found for name in members if (found := columns_of_cells(schema, name))), {})
+            columns = next((found for name in members if (found := columns_of_cells(schema, name))), {})
+            return {name: kind for name, kind in columns.items() if name not in RANGE_BOUNDS}
         return columns_of_schema(schema, *members)
 
     def image(self, payload: Payload, image: str) -> dict[str, Any] | None:

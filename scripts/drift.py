@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.columns_seen import OF_DDL
-from scripts.ddl import guessed_otherwise, is_changed, types_of_ddl, written_otherwise
+from scripts.ddl import guessed_otherwise, is_changed, stands_for_another, types_of_ddl, written_otherwise
 from scripts.debezium_types import is_misread, widest_type
 from scripts.declared import Declared, declared_columns
 from scripts.dialects import are_alike, has_one_type
@@ -200,7 +200,7 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
             wide = widest_type(known, seen.kinds[name]) if has_wide else known
             # `update_table` declares it where nobody has edited the models.
             is_held = has_wide and not is_misread(kind, wide)
-            is_other = by_ddl or (is_changed if is_guessed else is_misread)(kind, known) and not says_more
+            is_other = by_ddl or (stands_for_another if is_guessed else is_misread)(kind, known) and not says_more
             if is_other and not (is_accepted or (is_held and is_untouched)):
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(

@@ -125,7 +125,7 @@ def _tell_other_types(
             if columns.get(name, kind) != kind
             and name not in retyped
             and not table.says_more(name, columns[name], kind)
-            and not (SEVERAL in columns[name] and all(reads(columns[name], one) for one in kind.split(SEVERAL)))
+            and not all(reads(columns[name], one) for one in kind.split(SEVERAL))
             and kind not in table.misread.get(name, [])
         }
     done.notes += [told_of_type(table.name, name, columns[name], kind) for name, kind in changed.items()]

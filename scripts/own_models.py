@@ -12,6 +12,7 @@ from typing import Any
 
 from scripts.names import SYSTEM_MODELS
 
+MONITORING = ("ddl_history", "rejected_events", "transactions")  # views that read bronze
 # Folder of the scaffold → how the names of its tables' models begin.
 PREFIXES = {"staging": "stg_", "silver": "", "live": "live_"}
 
@@ -30,12 +31,15 @@ def is_scaffolded(path: Path, models: Path) -> bool:
 
 
 def own_files(models: Path, shared: str) -> dict[str, str]:
-    """Path of each model that a person wrote → a digest of its text, of the YAML beside it, and of `shared`."""
+    """Path of each model that a person wrote → a digest of its text, of the YAML beside and above it, and of
+    `shared`.
+    """
     found = {}
     for path in sorted([*models.rglob("*.sql"), *models.rglob("*.py")]):
         if not is_scaffolded(path, models):
             digest = hashlib.sha256(shared.encode())
-            for text in (path, *sorted(path.parent.glob("*.yml")), *sorted(path.parent.glob("*.yaml"))):
+            folders = [folder for folder in path.parents if folder.is_relative_to(models)]
+            for text in (path, *(one for folder in folders for one in sorted(folder.glob("*.y*ml")))):
                 digest.update(text.read_bytes())
             found[path.relative_to(models).as_posix()] = digest.hexdigest()[:16]
     return found
@@ -87,7 +91,7 @@ class OwnModels:
         start = [ids[name] for name in changed if name in ids]
         # The scaffolded tables that read these are among the changed ones, if a topic of theirs has something new.
         with_new = (one for one, system in systems.items() if system in landed)
-        views = {ids.get(f"{system}__{name}") for system in landed for name in ("ddl_history", "transactions")}
+        views = {ids.get(f"{system}__{name}") for system in landed for name in MONITORING}
         start += [child for one in with_new for child in manifest.child_map[one] if child in own or child in views]
         for one, path in own.items():
             sources_read = _reached(manifest.parent_map, [one]) & systems.keys()

@@ -2,22 +2,29 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from scripts.errors import LakehouseError
 from scripts.spark import session
 
+TOKENS = re.compile(  # a text, a quoted name or a comment, which may lack its end; a semicolon; anything else
+    r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|`[^`]*`?|--[^\n]*|/\*.*?(?:\*/|\Z)|;|[^'"`;/-]+|.""", re.DOTALL
+)
+COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
-def statements(lines: Iterator[str]) -> Iterator[str]:
-    """SQL statements: what stands before a semicolon at the end of a line."""
-    statement = ""
+
+def statements(lines: Iterable[str | None]) -> Iterator[tuple[str, bool]]:
+    """SQL statements, each with whether a semicolon ends it; the one that is begun goes where a line is None."""
+    text = ""
     for line in lines:
-        statement += line
-        if statement.rstrip().endswith(";"):
-            yield statement.rstrip().rstrip(";")
-            statement = ""
-    if statement.strip():
-        yield statement
+        text = "" if line is None else text + line
+        end = 0
+        for token in TOKENS.finditer(text) if ";" in (line or "") else ():
+            if token[0] == ";":
+                yield text[end : token.start()], True
+                end = token.end()
+        text = text[end:]
+    yield text, False
 
 
 def main() -> int:
@@ -30,21 +37,33 @@ def main() -> int:
     if is_terminal:
         import readline  # noqa: F401  (line editing and history)
 
-        print("SQL on the lakehouse. A statement ends with a semicolon; Ctrl-D leaves. Try: show schemas;")
+        print(
+            "SQL on the lakehouse. A statement ends with a semicolon; Ctrl-C leaves a statement, Ctrl-D the shell."
+            " Try: show schemas;"
+        )
 
-    def lines() -> Iterator[str]:
+    def lines() -> Iterator[str | None]:
         while True:
             try:
                 yield input("sql> " if is_terminal else "") + "\n"
             except EOFError:
                 return
+            except KeyboardInterrupt:
+                if not is_terminal:
+                    raise
+                print()
+                yield None
 
     failed = 0
-    for statement in statements(lines()):
-        if not statement.strip():
+    for statement, is_ended in statements(lines()):
+        if not COMMENTS.sub("", statement).strip() or (is_terminal and not is_ended):
             continue
         try:
             spark.sql(statement).show(100, truncate=60)
+        except KeyboardInterrupt:
+            if not is_terminal:
+                raise
+            print("Stopped.", file=sys.stderr)
         except Exception as error:  # whatever is wrong with the statement, the shell goes on
             failed = 1
             print(re.split("\n\nJVM|\n\tat ", str(error))[0].strip(), file=sys.stderr)

@@ -205,7 +205,7 @@ _handovers as (
     - known_at: the time of the newest append.
 -#}
 {% macro _history_bounds(changes, keys, track) -%}
-    {%- if not execute or flags.WHICH not in ('run', 'build') -%}
+    {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'columns': keys, 'maps': [], 'is_new': true, 'above': 0, 'up_to': 0, 'is_moved': false,
             'is_truncated': false}) }}
     {%- endif -%}

@@ -10,6 +10,19 @@
     {{ return(found | join(separator)) }}
 {%- endmacro %}
 
+{#-
+    Columns of a query → their types. `describe` leaves the fields of structs out, because the profile has plans printed
+    so.
+-#}
+{% macro _types_of(query) -%}
+    {%- set names, types = run_query('select * from (' ~ query ~ ') where false').column_names, {} -%}
+    {%- set told = _quoted_list(names, 'typeof(any_value({}))') -%}
+    {%- for type in run_query('select ' ~ told ~ ' from (' ~ query ~ ') where false').rows[0] -%}
+        {%- do types.update({names[loop.index0]: type}) -%}
+    {%- endfor -%}
+    {{ return(types) }}
+{%- endmacro %}
+
 {#- A text as a SQL literal whatever it holds. -#}
 {% macro literal(text) -%}
     {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") ~ "'") }}

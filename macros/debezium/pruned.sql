@@ -90,12 +90,8 @@
 {% macro _rows_of_pruned(typed, declared, records, new) -%}
     {%- set before = fromjson(_table_properties(this).get('cdc.declared') or '{}') -%}
     {%- do _check_same_rows(declared, before, new) -%}
-    {%- set stored, selected = {}, [] -%}
-    {%- for row in run_query('describe query select * from ' ~ this).rows -%}
-        {%- do stored.update({row[0]: row[1]}) -%}
-    {%- endfor -%}
-    {%- for row in run_query('describe query ' ~ typed).rows -%}
-        {%- set name, type = row[0], row[1] -%}
+    {%- set stored, selected = _types_of('select * from ' ~ this), [] -%}
+    {%- for name, type in _types_of(typed).items() -%}
         {%- set value -%}
             {%- if name == '_cdc_append' -%} cast({{ new.append }} as bigint)
             {%- elif name == '_cdc_appended_at' -%} current_timestamp()

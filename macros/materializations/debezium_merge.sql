@@ -114,12 +114,10 @@
 {#- Give the table its new columns, each behind the one before it: rows are appended by the order of the columns. -#}
 {% macro _follow_declaration(bounds) -%}
     {%- set types, there, parts, place = {}, [], [], namespace(of='first') -%}
-    {%- for row in run_query('describe query '
-        ~ ('select * from ' ~ bounds.changes if bounds.changes is defined else sql)).rows if bounds.added -%}
-        {%- do types.update({row[0]: row[1]}) -%}
-    {%- endfor -%}
-    {%- if bounds.added -%} {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%}
-        {%- endif -%}
+    {%- if bounds.added -%}
+        {%- do types.update(_types_of('select * from ' ~ bounds.changes if bounds.changes is defined else sql)) -%}
+        {%- do there.extend(run_query('select * from ' ~ this ~ ' where false').column_names) -%}
+    {%- endif -%}
     {%- for name in bounds.columns -%}
         {%- do parts.append(quoted(name) ~ ' ' ~ types[name] ~ ' ' ~ place.of) if name in bounds.added
             and name not in there -%}

@@ -33,6 +33,12 @@
     {{ return(dbt.materialization_table_spark() if _views_are_tables() else dbt.create_or_replace_view()) }}
 {%- endmacro %}
 
+{#- What dbt asks of a table, with the fields of structs: Spark prints as many from then on, in plans too. -#}
+{% macro spark__get_columns_in_relation_raw(relation) -%}
+    {%- do run_query('set spark.sql.debug.maxToStringFields = 1000') -%}
+    {{ return(run_query('describe extended ' ~ relation)) }}
+{%- endmacro %}
+
 {#-
     The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before
     it: `dev_shop.orders`.

@@ -39,13 +39,21 @@
     {{ return(found) }}
 {%- endmacro %}
 
-{#- The narrowest Spark type that holds values of all these types, as the source converts them. -#}
+{#- The narrowest Spark type that holds values of all these types, as the source converts them; `held_as` in Python. -#}
 {% macro _type_that_holds(types) -%}
-    {%- set names, sizes = [], namespace(scale=0, digits=0) -%}
+    {%- set names, sizes, whole = [], namespace(scale=0, digits=0), ['int16', 'int32', 'int64'] -%}
     {%- for type in types -%} {%- do names.append(type.split('(')[0]) -%} {%- endfor -%}
-    {%- if 'Date' in names or 'Timestamp' in names or 'MicroTimestamp' in names -%} {{ return('timestamp_ntz') }}
-    {%- elif 'float' in names or 'double' in names -%} {{ return('double') }}
-    {%- elif names | select('in', _text_types() + ['Time', 'MicroTime', 'NanoTime']) | list -%} {{ return('string') }}
+    {%- set texts = _text_types() | reject('in', ['Interval', 'ZonedTime']) | list -%}
+    {%- if not names | reject('in', ['Date', 'Timestamp', 'MicroTimestamp', 'NanoTimestamp']) | list -%}
+        {{ return('timestamp_ntz') }}
+    {%- elif not names | reject('in', ['Time', 'MicroTime', 'NanoTime']) | list -%} {{ return('string') }}
+    {%- elif names in (['double', 'float'], ['float', 'double'])
+        or 'double' in names and not names | reject('in', whole + ['double']) | list -%}
+        {{ return('double') }}
+    {%- elif names | reject('in', texts + whole + ['uint64', 'Decimal']) | list -%}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name ~ ': no type holds the values of '
+            ~ types | join(' and of ') ~ '. Declare one: docs/operating.md#when-a-column-changes-its-type') }}
+    {%- elif names | select('in', texts) | list -%} {{ return('string') }}
     {%- endif -%}
     {%- for type in types if '(' in type -%}
         {%- set sizes.scale = [sizes.scale, type[8:-1].split(',')[1] | int] | max(case_sensitive=true) -%}

@@ -118,6 +118,8 @@ def test_of_topics_of_several_tables_a_batch_goes_once_all_tables_have_it(lakeho
     assert prune(lakehouse, "pruning_routed")[0] == "bronze.pruning_routed: 3 records pruned"
     assert batches(lakehouse, "pruning_routed") == [(3, 1)]
     assert lakehouse.sql("select count(*) from staging.pruning_routed__events") == [(4,)]
+    lakehouse.spark.sql("create table staging.stg_pruning_routed__own using iceberg as select 1 as id")
+    assert "pruned" not in prune(lakehouse, "pruning_routed")[0]  # a table of somebody's own says nothing
 
 
 def test_no_batch_goes_while_a_table_has_to_be_rebuilt(lakehouse: Lakehouse) -> None:

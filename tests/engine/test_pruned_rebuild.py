@@ -94,7 +94,7 @@ def test_pruned_rows_get_the_types_and_columns_that_are_declared_now(lakehouse: 
     pruned(lakehouse, "kept_types", [of_era(1, 0), wrong], [of_era(2, 0)])
     before = log(lakehouse, "kept_types", columns="id")
     rejected = lakehouse.rejected("kept_types")
-    lakehouse.land("kept_types", [of_era(4, 1)])
+    lakehouse.land("kept_types", [of_era(4, 1, point={"x": 1.5, "y": -2.0, "wkb": "AQE="})])
     done = lakehouse.scaffold("kept_types")
     assert lakehouse._build.build(lakehouse.spark, ["kept_types"], [done], print) == 0
     assert log(lakehouse, "kept_types", columns="id")[:3] == before and rejected == lakehouse.rejected("kept_types")
@@ -103,6 +103,8 @@ def test_pruned_rows_get_the_types_and_columns_that_are_declared_now(lakehouse: 
     for row in lakehouse.printed("kept_types.orders", "id"):
         era = int(row["id"] == "4")
         assert {name: row[name] for name in CHANGES} == {name: change[5 + era] for name, change in CHANGES.items()}
+    points = lakehouse.sql("select id, point.x, point.y from kept_types.orders order by id")
+    assert [tuple(row) for row in points] == [(1, None, None), (2, None, None), (4, 1.5, -2.0)]
 
 
 def test_what_pruned_rows_cannot_be_is_refused(lakehouse: Lakehouse) -> None:

@@ -12,6 +12,7 @@ from conftest import Lakehouse
 from event_factory import PLACEHOLDER, created, deleted, event, updated
 from one_jvm import another_session
 from test_stories import Record, live, of_table
+from test_types_that_change import POINT, of_schema
 
 from scripts import bronze as bronze_table
 from scripts.errors import LakehouseError
@@ -87,6 +88,8 @@ def grew(lakehouse: Lakehouse, table: str) -> bool:
 
 def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
     """No event that was read has it, so nothing is rebuilt; one that lands late is older than the row, and has it."""
+    from adapter import Macros
+
     lakehouse.run(
         "grown",
         [
@@ -107,6 +110,14 @@ def test_new_column_is_named_and_has_its_history(lakehouse: Lakehouse) -> None:
         {"id": 3, "note": "c", "colour": "green", "name": "y"},
     ]
     assert live(lakehouse, "grown") == expected
+    lakehouse.run("grown", [of_schema(4, {"place": POINT}, {"place": {"x": 1.5, "y": -2.0, "wkb": "AQE="}})])
+    of_orders = dict.fromkeys(expected[0])
+    expected = [{**row, "place": None} for row in expected]
+    expected.append({**of_orders, "id": 4, "place": {"x": 1.5, "y": -2.0, "wkb": bytearray(b"\x01\x01"), "srid": None}})
+    assert live(lakehouse, "grown") == expected
+    module = Macros(overridden=()).module(run_query=lakehouse._engine._query)
+    types = dict(row[:2] for row in module.spark__get_columns_in_relation_raw("silver.grown__orders").rows)
+    assert types["place"] == "struct<x:double,y:double,wkb:binary,srid:int>"
     assert grew(lakehouse, "staging.stg_grown__orders") and grew(lakehouse, "silver.grown__orders")
     assert lakehouse.dbt("run", "--full-refresh", "--select", "stg_grown__orders", "grown__orders").success
     assert live(lakehouse, "grown") == expected

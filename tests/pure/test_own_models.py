@@ -9,6 +9,8 @@ import pytest
 READS = {
     "monitoring/shop/shop__transactions.sql": ["shop"],
     "marts/per_transaction.sql": ["shop__transactions"],  # path below models/ → what the model reads
+    "monitoring/shop/shop__rejected_events.sql": ["shop", "stg_shop__orders"],
+    "marts/rejects.sql": ["shop__rejected_events"],
     "staging/shop/stg_shop__orders.sql": ["shop"],
     "silver/shop/shop__orders.sql": ["stg_shop__orders"],
     "live/shop/live_shop__orders.sql": ["shop__orders"],
@@ -66,7 +68,7 @@ def models(tmp_path: Path) -> Path:
 def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(project: Path, models: Path) -> None:
     from scripts.own_models import OwnModels, own_files
 
-    of_shop = {"per_day", "yearly", "shop__by_hand", "raw", "per_transaction"}
+    of_shop = {"per_day", "yearly", "shop__by_hand", "raw", "per_transaction", "rejects"}
     files = own_files(models, "")
     assert {Path(path).stem for path in files} == of_shop | {"both", "constant", "disabled"}
 
@@ -88,6 +90,7 @@ def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(pro
     assert run(state, "shop", ["shop__event_counts"], landed="shop")[0] == {
         "raw",
         "per_transaction",
+        "rejects",
     }  # which no topic of a table tells
     chosen, waiting, state = run(state, "crm", ["crm__events", "stg_crm__people", "crm__people"], "shop", failed="both")
     assert (chosen, waiting) == ({"both"}, {})
@@ -100,4 +103,7 @@ def test_a_run_builds_what_reads_a_changed_table_what_is_new_and_what_failed(pro
     assert run(state, "mine", [], "shop", "crm")[0] == set()
     assert run(state, "shop", [], "crm")[0] == {"per_day", "yearly", "both"}
     (models / "marts" / "marts.yml").write_text("models: []")
-    assert run(state, "shop", [], "crm")[0] == {"per_day", "yearly", "both", "constant", "per_transaction"}
+    with_yaml = {"per_day", "yearly", "both", "constant", "per_transaction", "rejects"}
+    assert run(state, "shop", [], "crm")[0] == with_yaml
+    (models / "above.yaml").write_text("models: []")
+    assert run(state, "shop", [], "crm")[0] == with_yaml | {"shop__by_hand", "raw"}

@@ -79,7 +79,7 @@ def test_own_project_merges_and_developers_have_schemas_of_their_own(
     monkeypatch.setenv("LAKEHOUSE_SCHEMA", "dev")
     run("clone", "--state", "shared")
     assert rows("dev_crm") == rows() and lakehouse.sql("select count(*) from dev_silver.crm__orders") == [(2,)]
-    run("run", "--select", "crm__orders+", "--defer", "--favor-state", "--state", "shared")
+    run("build", "--select", "crm__orders+", "--defer", "--favor-state", "--state", "shared")
     assert (views("dev_staging"), views("dev_silver")) == (["stg_crm__orders"], [])
     assert rows("dev_crm") == rows()
     lakehouse.land("crm", [updated(30, id=1, note="newest")])

@@ -35,6 +35,10 @@ def test_a_build_tells_how_far_it_is_and_dbt_knows_what_was_modified_and_views_b
         assert lakehouse.dbt("run", "--select", "live_habits__orders").success
         assert [name for _, name, _ in lakehouse.sql("show views in habits")] == ["orders"] * is_view
         assert live(lakehouse, "habits") == [{"id": 1, "note": "a"}]
+    model.write_text(table.replace("schema = 'habits'", "schema = 'elsewhere'"))
+    lakehouse.run("habits", [updated(20, id=1, note="b")])
+    lakehouse.run("habits", [updated(30, id=1, note="c")])
+    assert lakehouse.rows("elsewhere.orders", "id") == [{"id": 1, "note": "c"}]
 
 
 def test_descriptions_and_a_model_of_a_person_with_a_strategy_of_dbt_spark_follow_the_next_changes(
