@@ -43,7 +43,7 @@ where
 {% macro _log_of(node) -%}
     {%- set log = graph.nodes[node.depends_on.nodes[0]] -%}
     {%- set own = api.Relation.create(schema=log.schema, identifier=log.alias) -%}
-    {%- set shared = log.defer_relation if log.defer_relation and flags.DEFER
-        and (flags.FAVOR_STATE and log.unique_id not in selected_resources or not load_cached_relation(own)) -%}
+    {%- set shared = log.defer_relation if log.defer_relation and (invocation_args_dict.favor_state
+        and log.unique_id not in selected_resources or not load_cached_relation(own)) -%}
     {{ return(api.Relation.create(schema=shared.schema, identifier=shared.alias) if shared else own) }}
 {%- endmacro %}

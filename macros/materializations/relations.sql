@@ -43,7 +43,7 @@
     The schema that a model names: analysts query `shop.orders`. The schema of the profile, if it is set, stands before
     it: `dev_shop.orders`.
 -#}
-{% macro generate_schema_name(custom_schema_name, node) -%}
+{% macro lakehouse_schema_name(custom_schema_name) -%}
     {%- set schema = custom_schema_name or '' -%}
     {{ return([target.schema, schema] | select | join('_') or 'lakehouse') }}
 {%- endmacro %}

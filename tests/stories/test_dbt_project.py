@@ -77,12 +77,34 @@ def test_own_project_merges_and_developers_have_schemas_of_their_own(
     assert lakehouse.sql("select count(*) from silver.crm__orders.snapshots") == [(2,)]  # built once, merged once
 
     monkeypatch.setenv("LAKEHOUSE_SCHEMA", "dev")
+    run("test", "--select", "test_name:no_log_reset", "--defer", "--state", "shared")
     run("clone", "--state", "shared")
     assert rows("dev_crm") == rows() and lakehouse.sql("select count(*) from dev_silver.crm__orders") == [(2,)]
-    run("build", "--select", "crm__orders+", "--defer", "--favor-state", "--state", "shared")
+    run("run", "--select", "crm__orders+", "--defer", "--favor-state", "--state", "shared")
     assert (views("dev_staging"), views("dev_silver")) == (["stg_crm__orders"], [])
     assert rows("dev_crm") == rows()
     lakehouse.land("crm", [updated(30, id=1, note="newest")])
     run("run", "--select", "source:bronze.crm+")
     assert rows("dev_crm") == [{"id": 1, "note": "newest"}] != rows()
     assert not {"lakehouse", "dev_bronze", "dev"} & {name for (name,) in lakehouse.sql("show schemas")}
+
+
+def test_own_project_keeps_its_own_schema_names(dbt: Dbt) -> None:
+    project = yaml.safe_load(Path("dbt_project.yml").read_text())
+    (of_package,) = set(project["macro-paths"]) - {"macros"}
+    folders = [path.name for path in Path(of_package).iterdir() if path.is_dir() and path.name != "schemas"]
+    project["macro-paths"] = ["macros", *(f"{of_package}/{name}" for name in folders)]
+    Path("dbt_project.yml").write_text(yaml.safe_dump(project))
+    Path("macros/schemas.sql").write_text(
+        "{% macro generate_schema_name(name, node) -%}\n"
+        "    {{ return('theirs' if node.name == 'mine' else lakehouse_schema_name(name)) }}\n"
+        "{%- endmacro %}\n"
+    )
+    for layer, model in (("silver", "crm__orders"), ("marts", "mine")):
+        Path(f"models/{layer}").mkdir(parents=True)
+        Path(f"models/{layer}/{model}.sql").write_text("select 1 as id")
+    nodes = dbt("parse").result.nodes
+    assert {name: nodes[f"model.analytics.{name}"].schema for name in ("crm__orders", "mine")} == {
+        "crm__orders": "silver",
+        "mine": "theirs",
+    }
