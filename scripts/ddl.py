@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from scripts.debezium_types import ENCODED_NUMBERS, ENCODED_TEXTS, INTEGERS, PLAIN_TEXTS, is_misread
+from scripts.debezium_types import ENCODED_NUMBERS, ENCODED_TEXTS, FLOATS, INTEGERS, PLAIN_TEXTS, is_misread
 from scripts.values import JsonFloat
 
 # Digits of a second that the unit of a type has.
@@ -128,10 +128,10 @@ def stands_for_another(written: str, declared: str) -> bool:
     """Whether a value that is written as one type may not be, as the declared one, what the source made of it.
 
     So it is also with what is declared as a plain text or number, and has what stands in the event: base64, the number
-    of a day.
+    of a day, a double that the source prints otherwise.
     """
     name, plain = (kind.partition("(")[0] for kind in (written, declared))
-    is_text = plain in PLAIN_TEXTS and name in ENCODED_TEXTS | ENCODED_NUMBERS | {"boolean", "uint64"}
+    is_text = plain in PLAIN_TEXTS and name in ENCODED_TEXTS | ENCODED_NUMBERS | {"boolean", "uint64", *FLOATS}
     is_number = plain in INTEGERS and name in ENCODED_NUMBERS | {"uint64"}
     return is_changed(written, declared) or is_text or is_number
 
