@@ -143,23 +143,36 @@ def is_changed(written: str, declared: str) -> bool:
     return is_misread(written, declared) or (written == "string" and declared.startswith("DecimalText"))
 
 
-def written_otherwise(older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str]) -> dict[str, str]:
+def written_otherwise(
+    older: dict[str, Any], newer: dict[str, Any], declared: dict[str, str], seen: dict[str, str]
+) -> dict[str, str]:
     """Columns to which a newer DDL record gives another type than an older one and the declaration, and the type they
     have now.
 
     Where several modes of the connector give what is declared, of all columns of the older record, it is the first of
     them.
+
+    Args:
+        seen: the types of columns in new rows, where DDL records and values tell them.
     """
     before, now = _columns(older, []), _columns(newer, [])
     modes = _modes_of(before, declared)
     found = {}
     for name in (name for name in declared if name in before and name in now):
-        then, mode = now[name].types, next(iter(modes.get(before[name].setting, [])), None)
+        mode = next(iter(modes.get(before[name].setting, [])), None)
         if mode is not None and before[name].types[mode] == declared[name]:
-            kind = then.get(mode, next(iter(then.values())))
+            is_same = now[name].setting == before[name].setting
+            kind = now[name].types[mode] if is_same else _kind_now(name, now, declared, seen)
             if kind != declared[name]:
                 found[name] = kind
     return found
+
+
+def _kind_now(name: str, now: dict[str, _Column], declared: dict[str, str], seen: dict[str, str]) -> str:
+    """The type of a column in new rows; without any, in the mode that other columns are declared in, or the default."""
+    others = {one: column for one, column in now.items() if one != name}
+    types, modes = now[name].types, _modes_of(others, declared).get(now[name].setting, [])
+    return seen.get(name) or types[next(iter([*modes, *types]))]
 
 
 def guessed_otherwise(
@@ -172,12 +185,10 @@ def guessed_otherwise(
         seen: the types of columns in new rows, where DDL records and values tell them.
     """
     before, now = _columns(older, []), _columns(newer, [])
-    modes = _modes_of(now, declared)
     found = {}
     for name in (name for name in declared if name in now and name not in before):
-        types = now[name].types
-        kind = seen.get(name) or types[next(iter(modes.get(now[name].setting, [])), next(iter(types)))]
-        if declared[name] not in types.values() and stands_for_another(kind, declared[name]):
+        kind = _kind_now(name, now, declared, seen)
+        if declared[name] not in now[name].types.values() and stands_for_another(kind, declared[name]):
             found[name] = kind
     return found
 

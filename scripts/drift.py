@@ -142,7 +142,7 @@ def _changed_by_ddl(
     guessed: dict[tuple[str, ...], dict[str, str]] = {}
     for identity, declared in todo.items():
         columns = declared_columns(bronze.system, declared, models)
-        changed[identity], guessed[identity] = {}, {}
+        changed[identity], guessed[identity], of_rows = {}, {}, seen.get(identity, {})
         for topic in {table["topic"] for one in (before, ddl) for table in one.get(identity, [])}:
             older, new = (
                 [table for table in one.get(identity, []) if table["topic"] == topic] for one in (before, ddl)
@@ -151,13 +151,13 @@ def _changed_by_ddl(
             if not new:
                 continue
             if not declared.table.schemas:
-                guessed[identity] |= guessed_otherwise(_last_columns(older), new[-1], columns, seen.get(identity, {}))
+                guessed[identity] |= guessed_otherwise(_last_columns(older), new[-1], columns, of_rows)
             new = [
                 table for number, table in enumerate(new) if table not in new[number + 1 :]
             ]  # some are looked at twice
             if not older:
                 for table in new[:-1]:
-                    changed[identity] |= written_otherwise(table, new[-1], columns)
+                    changed[identity] |= written_otherwise(table, new[-1], columns, of_rows)
                 continue
             if new[-1] == older[-1] and all(
                 table in older for table in new
@@ -165,7 +165,7 @@ def _changed_by_ddl(
                 continue
             last = _last_columns(older)  # also of a column that was dropped: its values are there
             for table in [*(table for table in new[:-1] if table not in older), new[-1]]:
-                changed[identity] |= written_otherwise(last, table, columns)
+                changed[identity] |= written_otherwise(last, table, columns, of_rows if table is new[-1] else {})
                 last = _last_columns([last, table])
     return changed, guessed
 
@@ -206,12 +206,14 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
                 raise LakehouseError(
                     f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
                     " which would be read as other values. Nothing of the system is built."
-                    f" {_way_out(system, declared, name, kind, wide if is_held else '', name in columns)}"
+                    f" {_way_out(system, declared, name, kind, wide if is_held else '', name in columns, is_guessed)}"
                     " (docs/operating.md#when-a-column-changes-its-type)."
                 )
 
 
-def _way_out(system: str, declared: Declared, name: str, kind: str, wide: str, has_column: bool) -> str:
+def _way_out(
+    system: str, declared: Declared, name: str, kind: str, wide: str, has_column: bool, is_guessed: bool
+) -> str:
     """What to do about a column whose new events have another type, which `wide` holds too."""
     silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
     in_sql = "" if has_column else f" (and name it in models/silver/{system}/{silver}.sql)"
@@ -222,9 +224,12 @@ def _way_out(system: str, declared: Declared, name: str, kind: str, wide: str, h
             " block says"
         )
     if name in declared.table.keys:
+        unsigned = f"if no value was negative, declare it {kind!r} in {files}; else " if kind == "uint64" else ""
+        misread = f"write misread: {{{name!r}: [{kind!r}]}} in models/silver/{system}/{silver}.yml"
+        stays = f", and for the DDL record, which stays, {misread}" if is_guessed else ""
         return (
-            "It is part of the key: land a snapshot of the table, and what follows it, as a SYSTEM of its own, and take"
-            " these events out of this one"
+            f"It is part of the key: {unsigned}land a snapshot of the table, and what follows it, as a SYSTEM of its"
+            f" own, and take these events out of this one{stays}"
         )
     return (
         f"Have a snapshot of the whole table sent, land it, and declare the newer type in {files}. There, name the"

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from scripts.errors import LakehouseError
 from scripts.spark import session
@@ -63,6 +64,8 @@ def main() -> int:
         except KeyboardInterrupt:
             if not is_terminal:
                 raise
+            with suppress(Exception):  # a server stops them itself
+                spark.sparkContext.cancelAllJobs()
             print("Stopped.", file=sys.stderr)
         except Exception as error:  # whatever is wrong with the statement, the shell goes on
             failed = 1

@@ -281,8 +281,22 @@ def test_the_mode_of_the_connector_tells_what_a_ddl_record_changes(project: Path
         ("MicroTime", "MicroTimestamp", (3, 6), None),  # microseconds
     ):
         declared = {"at": of_datetime, "t": of_time, "other": "string"}  # as somebody corrected it
-        found = written_otherwise(table(digits[0]), table(digits[1]), declared)
+        found = written_otherwise(table(digits[0]), table(digits[1]), declared, {})
         assert found == ({"at": changed} if changed else {}), (of_time, of_datetime)
+
+    def of(kind: str) -> dict[str, Any]:
+        fee = {"name": "fee", "typeName": "DECIMAL", "length": 6, "scale": 2}
+        return {"columns": [{"name": "v", "typeName": kind, "length": 20}, fee]}
+
+    for of_fee, seen, changed in (
+        ("Decimal(6,2)", {}, "Decimal(20,0)"),
+        ("DecimalText(6,2)", {}, "DecimalText(20,0)"),  # the mode of another column
+        ("Decimal(6,2)", {"v": "DecimalText(20,0)"}, "DecimalText(20,0)"),  # new rows
+    ):
+        declared = {"v": "string", "fee": of_fee}
+        assert written_otherwise(of("VARCHAR"), of("DECIMAL"), declared, seen) == {"v": changed}
+    declared = {"v": "Decimal(20,0)", "fee": "Decimal(6,2)"}  # modes of two settings have one name
+    assert written_otherwise(of("DECIMAL"), of("BIGINT UNSIGNED"), declared, {}) == {"v": "uint64"}
 
 
 def test_a_connector_is_its_macro_its_name_and_its_branch(project: Path, tmp_path: Path) -> None:
