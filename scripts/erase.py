@@ -30,9 +30,10 @@ ERASING = "cdc.erasing"  # a property of the change log from the first statement
 COORDINATES = """batch, if(partition is not null and offset is not null, xxhash64(topic, partition), xxhash64(file)),
     if(partition is not null and offset is not null, offset, line), coalesce(key, '')"""
 RECORD = "coalesce(concat(topic, '/', partition, '/', offset), concat(file, ':', line))"  # as event_id has it
-STAYS = """What may still hold it: backups; the source's topics, and the files that were named as EVENTS; the logs of
-Spark and dbt; files of stopped runs and of dropped tables, which make maintain removes after a day; other tables of the
-source, and your own models, where they mention it. An event that lands again brings the row back."""
+STAYS = """What may still hold it: backups; older versions of objects in a bucket; the source's topics, and the files
+that were named as EVENTS; the logs of Spark and dbt; files of stopped runs and of dropped tables, which make maintain
+removes after a day; other tables of the source, and your own models, where they mention it. An event that lands again
+brings the row back."""
 
 
 @dataclass
@@ -80,7 +81,20 @@ class Erasure:
         self._sql(log, f"alter table {log} set tblproperties ('{ERASING}' = 'true')")
         for table, condition in self._in_place_of_views().items():
             self._erase(table, condition)
-        batches, events = self._batches(), self.events if self.declared.routed else ""
+        batches = self._batches()
+        while True:
+            self._erase_records(batches, states)
+            # Dbt, which waits for no lock, has read them in the change log meanwhile, and may have appended more.
+            for table, condition in states.items():
+                if self._count(table, condition):
+                    self._erase(table, condition)
+            if not (batches := self._batches()):
+                break
+        self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
+
+    def _erase_records(self, batches: list[int], states: dict[str, str]) -> None:
+        """Erase the records of some batches about the rows, and the rows themselves; from the change log last."""
+        log, rows, events = self.rows.log, self.rows, self.events if self.declared.routed else ""
         condition = rows.of_records(batches, COORDINATES, events) if batches else "false"
         self.landed = complete(self.spark, self.system)  # else what goes would be taken for what never landed
         self._erase(self.bronze, condition)
@@ -90,11 +104,8 @@ class Erasure:
             self._erase(table, condition)
         if batches:
             self._count_again(batches)
-        self._erase(log, rows.of_log)
-        for table, condition in states.items():
-            if self._count(table, condition):  # dbt, which waits for no lock, has read them in the change log meanwhile
-                self._erase(table, condition)
-        self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
+        of_batches = f"_cdc_batch in ({', '.join(map(str, batches))})" if batches else "false"
+        self._erase(log, f"({rows.of_log}) and {of_batches}")
 
     def _in_place_of_views(self) -> dict[str, str]:
         """The tables that stand for views of the others, and the condition of the rows in each."""

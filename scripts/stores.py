@@ -130,7 +130,7 @@ def stored_objects(events: str, say: Callable[[str], None], store: Any = None) -
     store = store or _store()
     with _explained(f"EVENTS={events}"):
         there = store.get_file_info(place)
-        if there.is_file:
+        if there.is_file and not events.endswith("/"):  # an object may have the name of a folder
             return [StoredObject(store, there)]
         parts = place.split("/")
         fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts))

@@ -124,6 +124,7 @@
 {% macro _columns_added_to_log(stored, declared, above) -%}
     {%- set stored = fromjson(stored.get('cdc.declared') or '{}') -%}
     {%- set before = stored.get('columns', {}) -%}
+    {%- do _check_not_older(before, declared) -%}
     {%- set added = declared.columns.keys() | reject('in', before) | list -%}
     {%- set columns, renamed, named = {}, {}, [] -%}
     {%- for name, type in declared.columns.items() if name in before -%}
@@ -150,6 +151,24 @@
     {%- set others = "_cdc_kind = 'rejected' or " ~ _have_something_in(added) -%}
     {{ return(none if run_query('select 1 from (' ~ typed ~ ') as typed where ' ~ others ~ ' limit 1').rows
         else added) }}
+{%- endmacro %}
+
+{#-
+    An error if a change log has columns that neither its model nor the YAML beside it names: a checkout of older models
+    would take them away.
+-#}
+{% macro _check_not_older(before, declared) -%}
+    {%- set known, lacking = meta_of_model().columns, {} -%}
+    {%- for name, type in before.items() if known and name not in known and name not in declared.columns
+        and name not in declared.renamed.values() -%}
+        {%- do lacking.update({name: type}) -%}
+    {%- endfor -%}
+    {%- if lacking -%}
+        {{ exceptions.raise_compiler_error('model ' ~ model.name ~ ': ' ~ this ~ ' has columns that neither this model '
+            ~ 'nor its YAML names: ' ~ tojson(lacking) ~ '.\n'
+            ~ '  Its models are older than the table. Take the newer files of models/, or declare these columns again; '
+            ~ 'to take them away,\n  run .venv/bin/dbt run --full-refresh --select ' ~ model.name ~ '+') }}
+    {%- endif -%}
 {%- endmacro %}
 
 {#-

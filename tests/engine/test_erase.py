@@ -130,7 +130,7 @@ def test_what_dbt_builds_from_another_machine_while_a_row_is_erased_is_merged(
     def sql(self: Maintenance, statement: str) -> list[Any]:
         if not seen and " ".join(statement.split()).startswith(f"{begins} staging."):
             seen.append(statement)
-            lakehouse.land(system, [created(20, id=5, note="b")])
+            lakehouse.land(system, [created(20, id=5, note="b"), updated(21, id=1, note=SECRET)])
             assert lakehouse.dbt("run", "--select", f"source:bronze.{system}+").success
         return execute(self, statement)
 

@@ -144,6 +144,16 @@ def test_a_column_that_events_had_before_it_was_declared_has_its_history(lakehou
     silver.write_text(whole[silver])
     lakehouse.run("missed", [{**event("c", 30, {"id": 2, "code": 2}, table="hits"), "key": None}])
     assert live(lakehouse, "missed") == [{"id": 1, "note": "b", "colour": "blue"}]
+    properties = silver.with_suffix(".yml")
+    newer = {path: path.read_text() for path in (staging, silver, properties)}
+    staging.write_text(newer[staging].replace("'note': 'string',", ""))
+    silver.write_text(newer[silver].replace("'note',", ""))
+    properties.write_text(newer[properties].replace("note: string", ""))  # a checkout of older models
+    lakehouse.land("missed", [updated(35, id=3, colour="green")])
+    (failed,) = lakehouse.dbt("run", "--select", "stg_missed__orders").result
+    assert 'neither this model nor its YAML names: {"note": "string"}' in failed.message
+    for file, text in newer.items():
+        file.write_text(text)
 
     for path, place in (
         ("staging/missed/stg_missed__hits.sql", "'place': 'string', "),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileInfo, FileType, LocalFileSystem, SubTreeFileSystem
 from pyspark.sql import Row
 
 from scripts import stores
@@ -105,6 +105,15 @@ def test_a_uri_names_an_object_a_folder_or_a_pattern(store: Store, place: str, f
     assert " ".join(str(each).removeprefix("s3://lake/") for each in store.objects(place, said.append)) == found
     left_out = f"s3://lake/{place}: {skipped} objects skipped, as their names begin with . or _"
     assert said == ([left_out] if skipped else [])
+
+
+def test_a_folder_may_have_the_name_of_an_object(store: Store) -> None:
+    store.put("b/a.jsonl", b"{}")
+    info = store.get_file_info
+    of_object = FileInfo("lake/b", type=FileType.File, size=2)
+    store.get_file_info = lambda place: of_object if place == "lake/b" else info(place)
+    assert [str(each) for each in store.objects("b/")] == ["s3://lake/b/a.jsonl"]
+    assert [str(each) for each in store.objects("b")] == ["s3://lake/b"]
 
 
 def test_a_uri_that_names_nothing_is_an_error_and_keys_in_it_are_not_shown(store: Store) -> None:
