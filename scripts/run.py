@@ -26,7 +26,7 @@ from scripts.messages import end_with, refuse_words, say
 from scripts.resets import report_resets
 from scripts.results import next_steps, show, without_tables
 from scripts.setup import kafka_jars
-from scripts.spark import LONG_RUN, log_file, schema_prefix, session
+from scripts.spark import LONG_RUN, log_file, require_folder, schema_prefix, session
 from scripts.stores import File
 
 WARNED = 3  # the exit status of a run that did all that it could, but not all that there was to do
@@ -74,6 +74,7 @@ def _run(todo: list[Request], every: int) -> int:
     kind_of_views()  # that it is one
     named = {request.system: request.events for request in todo if request.events}
     files = {system: event_files(events, say) for system, events in named.items() if isinstance(events, str)}
+    require_folder()
     _fit_jvm_to(files)
     dbt = threading.Thread(target=dbt_commands.prepare, daemon=True)  # takes seconds, as starting Spark does
     dbt.start()

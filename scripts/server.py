@@ -28,11 +28,11 @@ from pyspark import SparkContext
 from scripts.errors import LakehouseError, UsageError
 from scripts.setup import kafka_jars
 from scripts.spark import (
-    lakehouse_dir,
     local_session,
     local_target,
     log_file,
     remote_address,
+    require_folder,
     require_java,
     resident_server,
     server_file,
@@ -56,7 +56,7 @@ def up() -> str:
         LakehouseError: it does not start.
     """
     os.environ.pop("SPARK_REMOTE", None)
-    lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    require_folder()
     with os.fdopen(os.open(server_file(), os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

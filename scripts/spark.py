@@ -228,14 +228,23 @@ def session(jars: Sequence[Path] = ()) -> SparkSession:
             answer.
     """
     global _log_before
-    with suppress(OSError):
-        lakehouse_dir().mkdir(parents=True, exist_ok=True)
-    if not os.access(lakehouse_dir(), os.W_OK):
-        raise UsageError(f"LAKEHOUSE_DIR={lakehouse_dir()} cannot be written by this user. Name another folder.")
+    require_folder()
     _log_before = log_file().stat().st_size if log_file().exists() else 0
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints whole stack traces beside the exception
     remote = remote_address()
     return _remote_session(remote) if remote else local_session(jars)
+
+
+def require_folder() -> None:
+    """Make the folder of the lakehouse, unless it is there.
+
+    Raises:
+        UsageError: it cannot be written, or is no folder.
+    """
+    with suppress(OSError):
+        lakehouse_dir().mkdir(parents=True, exist_ok=True)
+    if not (lakehouse_dir().is_dir() and os.access(lakehouse_dir(), os.W_OK)):
+        raise UsageError(f"LAKEHOUSE_DIR={lakehouse_dir()} cannot be written by this user. Name another folder.")
 
 
 def ran_out_of_memory() -> bool:
@@ -269,17 +278,41 @@ def local_session(jars: Sequence[Path], further: Mapping[str, str] | None = None
     require_java()
     refuse_other_sparks_jars()
     resolve_for_output()
-    of_jars = {"spark.jars": ",".join(map(str, jars))} if jars else {}
-    builder = SparkSession.builder.config(map={**given, **(further or {}), **of_jars})
-    ctrl_c = signal.getsignal(signal.SIGINT)
+    given |= {**(further or {}), **({"spark.jars": ",".join(map(str, jars))} if jars else {})}
     # Prints a traceback when the JVM ends; what was asked of it then fails with an error of its own.
     accumulators.AccumulatorTCPServer.handle_error = lambda *_: None
-    with _stderr_to(log_file()):
-        _name_user({**given, **(further or {}), **of_jars})
-        spark = builder.getOrCreate()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, ctrl_c if ctrl_c is signal.SIG_IGN else _stop)
-    return spark
+    with _stderr_to(log_file()), _ctrl_c_is_noted() as note:
+        _name_user(given)
+        SparkContext.getOrCreate(SparkConf().setAll(list(given.items())))
+        note()  # PySpark has put its own answer there
+        return SparkSession.builder.config(map=given).getOrCreate()
+
+
+@contextmanager
+def _ctrl_c_is_noted() -> Iterator[Callable[[], None]]:
+    """Stop where Spark has started, and not in the midst of that, which leaves its JVM behind; a second Ctrl-C stops at
+    once. Afterwards it is `_stop`."""
+    noted: list[bool] = []
+
+    def stop_later(*_: Any) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(True)
+
+    is_obeyed = threading.current_thread() is threading.main_thread()
+    is_obeyed = is_obeyed and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+    def note(handler: Any = stop_later) -> None:
+        if is_obeyed:
+            signal.signal(signal.SIGINT, handler)
+
+    note()
+    try:
+        yield note
+    finally:
+        note(_stop)
+    if noted:
+        raise KeyboardInterrupt
 
 
 def _name_user(given: Mapping[str, str]) -> None:

@@ -3,7 +3,9 @@
 import importlib.util
 import os
 import re
+import signal
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -179,3 +181,30 @@ def test_every_variable_of_the_profile_is_explained() -> None:
     assert required == {"PWD"}.union(*NEEDED.values())
     for name in required - {"PWD"}:
         assert re.search(rf"^\| `{name}` \| none \|", pages, re.MULTILINE), name
+
+
+def test_ctrl_c_while_spark_starts_stops_once_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    steps = []
+    try:
+        with pytest.raises(KeyboardInterrupt), spark._ctrl_c_is_noted() as note:
+            signal.raise_signal(signal.SIGINT)
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # as PySpark does
+            note()
+            steps.append("started")
+        with pytest.raises(KeyboardInterrupt), spark._ctrl_c_is_noted():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("waits")
+            signal.raise_signal(signal.SIGINT)
+            steps.append("never")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["started", "waits"]
+
+
+def test_a_lakehouse_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("LAKEHOUSE_DIR", str(file))
+    with pytest.raises(LakehouseError, match="cannot be written by this user. Name another folder"):
+        spark.require_folder()
