@@ -109,9 +109,11 @@
 {% macro _moves_of_row(events, row, out) -%}
     {%- set moves = "filter(events, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {%- set transactions = 'transform(' ~ moves ~ ", e -> split_part(e, ' ', 2))" -%}
-    {%- set others = "filter(events, e -> not array_contains(transactions, split_part(e, ' ', 2)))" -%}
-    {%- set since = "coalesce(array_max(" ~ others ~ "), '')" -%}
-    {%- set kept = let(transactions, 'transactions', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
+    {#- There are few of these; to look for each event among all transactions would take the square of its number. #}
+    {%- set others = "array_except(transform(events, e -> split_part(e, ' ', 2)), " ~ transactions ~ ')' -%}
+    {%- set of_others = "filter(events, e -> array_contains(others, split_part(e, ' ', 2)))" -%}
+    {%- set since = "coalesce(array_max(" ~ of_others ~ "), '')" -%}
+    {%- set kept = let(others, 'others', let(since, 'since', 'filter(events, e -> e >= since)')) -%}
     {%- set found = let(events, 'events', kept) -%}
     {%- set has_moves = "exists(kept, e -> endswith(e, ' in') or endswith(e, ' out'))" -%}
     {{ let(found, 'kept', 'if(' ~ has_moves ~ ', ' ~ _moves('kept', row, out) ~ ', null)') }}
