@@ -81,15 +81,14 @@ class Erasure:
         self._sql(log, f"alter table {log} set tblproperties ('{ERASING}' = 'true')")
         for table, condition in self._in_place_of_views().items():
             self._erase(table, condition)
-        batches = self._batches()
-        while True:
-            self._erase_records(batches, states)
+        is_left = True
+        while is_left:
+            self._erase_records(self._batches(), states)
             # Dbt, which waits for no lock, has read them in the change log meanwhile, and may have appended more.
             for table, condition in states.items():
                 if self._count(table, condition):
                     self._erase(table, condition)
-            if not (batches := self._batches()):
-                break
+            is_left = bool(self._count(log, rows.of_log))
         self._sql(log, f"alter table {log} unset tblproperties ('{ERASING}')")
 
     def _erase_records(self, batches: list[int], states: dict[str, str]) -> None:

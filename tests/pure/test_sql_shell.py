@@ -1,8 +1,8 @@
 """`make sql`: where a statement ends."""
 
-import pytest
+from pathlib import Path
 
-from scripts.sql import statements
+import pytest
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,15 @@ from scripts.sql import statements
     ],
 )
 def test_a_statement_ends_at_a_semicolon_outside_of_texts_names_and_comments(
-    typed: list[str | None], expected: list[str]
+    project: Path, typed: list[str | None], expected: list[str]
 ) -> None:
+    from scripts.sql import statements
+
     found = [(statement.strip(), is_ended) for statement, is_ended in statements(typed)]
     assert found == [*((statement, True) for statement in expected), ("", False)]
 
 
-def test_the_rest_has_no_end() -> None:
+def test_the_rest_has_no_end(project: Path) -> None:
+    from scripts.sql import statements
+
     assert list(statements(["select 1;\n", "delete from t\n"]))[-1] == ("\ndelete from t\n", False)
