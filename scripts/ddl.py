@@ -187,8 +187,8 @@ def guessed_otherwise(
     before, now = _columns(older, []), _columns(newer, [])
     found = {}
     for name in (name for name in declared if name in now and name not in before):
-        kind = _kind_now(name, now, declared, seen)
-        if declared[name] not in now[name].types.values() and stands_for_another(kind, declared[name]):
+        is_guess = declared[name] not in now[name].types.values()
+        if is_guess and stands_for_another(kind := _kind_now(name, now, declared, seen), declared[name]):
             found[name] = kind
     return found
 

@@ -185,6 +185,9 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
     """
     table, columns = declared.table, declared_columns(system, declared, models)
     is_untouched = models_are_untouched(system, declared, models)
+    # Each row says its types itself, those that are to come, too: a DDL record alone tells only what it cannot say.
+    has_blocks = seen.kinds or (table.schemas and not seen.types_from)
+    by_record = is_changed if has_blocks else stands_for_another
     new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
     for name, known in {**columns, **new}.items():
         of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
@@ -200,7 +203,7 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
             wide = widest_type(known, seen.kinds[name]) if has_wide else known
             # `update_table` declares it where nobody has edited the models.
             is_held = has_wide and not is_misread(kind, wide)
-            is_other = by_ddl or (stands_for_another if is_guessed else is_misread)(kind, known) and not says_more
+            is_other = by_ddl or (by_record if is_guessed else is_misread)(kind, known) and not says_more
             if is_other and not (is_accepted or (is_held and is_untouched)):
                 told = "is declared" if name in columns else "is new and would be"
                 raise LakehouseError(

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -373,3 +374,12 @@ def test_everything_locked_is_in_the_sbom_with_its_hash_and_licence() -> None:
         "tomli",
         "tzdata",
     }, "packages of other Pythons and systems only"
+
+
+def test_a_unit_test_of_a_history_asks_no_table() -> None:
+    """dbt gives it rows, and a manifest without the change log."""
+    from adapter import Macros
+
+    model = SimpleNamespace(resource_type="unit_test", name="m")
+    module = Macros().module(execute=True, flags=SimpleNamespace(WHICH="build"), model=model)
+    assert "from changes" in " ".join(module.debezium_history(changes="changes", keys=["id"]).split())
