@@ -5,18 +5,21 @@ import json
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from scripts.catalog import relations_in
 from scripts.declared import Declared
 from scripts.values import parsed
 
+# Of the values without a schema block, for their types: rows of a topic, and bytes of all topics together.
 SAMPLE_ROWS = 5000
+SAMPLE_BYTES = 32 << 20
 DDL = '"tableChanges"'
 DDL_SAMPLE = 10_000  # of the newest DDL records
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
@@ -197,21 +200,14 @@ def sample_of(rows: DataFrame) -> list[Event]:
     one_by_one = sorted({row.topic for row in shapes if row.topic and is_mongodb in row.value})
     if one_by_one:
         found.append(_shapes(rows.where(F.col("topic").isin(one_by_one)), "false"))
-    topics = sorted({row.topic for row in shapes if not row.has_schema or row.topic in one_by_one}, key=str)
-    for topic in topics if SAMPLE_ROWS else []:
-        of_topic = rows.where(F.col("topic").eqNullSafe(topic))
-        if topic not in one_by_one:
-            of_topic = of_topic.where(f"not {HAS_SCHEMA}")
-        sample = of_topic.select(*PLACE, "value", "key", "offset").limit(SAMPLE_ROWS).collect()
-        found.append(in_order(sorted(sample, key=_order_of_landing)))
     if with_ddl := {row.topic for row in shapes if row.topic and DDL in row.value}:
         found.append(_newest_ddl(rows.where(F.col("topic").isin(with_ddl))))  # their shape does not tell what they say
     return [Event(row.topic, row.value, row.key, row.offset) for rows in found for row in rows]
 
 
 def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
-    """The first record with a row of each topic, source and shape (of a schema block, else of names), in the order of
-    landing.
+    """The first record with a row of each topic, source and shape (of a schema block, else of names), and some more of
+    the values without a schema block, in the order of landing.
 
     First the places of these records, as numbers, so that Spark does not sort whole values; then what stands there.
     """
@@ -230,22 +226,42 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     shape = f"xxhash64({', '.join(of_row)}, to_json({SOURCE}), {SOURCE_OF_ROW}, {owner}, {table})"
     rows = rows.withColumn("has_schema", F.expr(has_schema))
     rows = rows.withColumn("members", F.expr("if(has_schema, null, cast(json_object_keys(value) as string))"))
-    rows = rows.withColumn("field_set", F.explode_outer(F.expr(FIELDS_SET)))  # there may be as many sets as records
+    streams = rows.withColumn("field_set", F.explode_outer(F.expr(FIELDS_SET)))  # may have as many sets as records
     first_row = f"min(if(has_schema and {WITHOUT_ROW}, null, place)) as place"
-    streams = rows.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(F.expr(first_row))
-    streams = streams.withColumn("at", F.xxhash64(*PLACE))
+    streams = streams.groupBy(*PLACE[:-1], "has_schema", F.expr(shape).alias("shape")).agg(
+        F.expr(first_row), F.expr("count(*) as records"), F.expr("sum(octet_length(value)) as bytes")
+    )
+    streams = streams.withColumn("at", F.xxhash64(*PLACE)).where("place is not null").collect()
     first: dict[Any, Any] = {}
-    for row in sorted(streams.where("place is not null").collect(), key=_order_of_landing):
+    for row in sorted(streams, key=_order_of_landing):
         first.setdefault((row.topic, row.has_schema, row.shape), row)
 
     if not first:
         return []
     # Constants, not a table to join with: in a new process its broadcast took most of a second. There may be as many
     # shapes as records (documents with names of their own): a set of numbers is not looked through, as an array is.
-    batches, hashes = (", ".join(map(str, sorted({row[name] for row in first.values()}))) for name in ("batch", "at"))
-    there = rows.where(f"batch in ({batches})").withColumn("at", F.xxhash64(*PLACE)).where(f"at in ({hashes})")
+    batches = {row.batch for row in streams if not row.has_schema} | {row.batch for row in first.values()}
+    is_first = F.expr(f"at in ({', '.join(str(row['at']) for row in first.values())})")
+    there = rows.where(F.col("batch").isin(batches)).withColumn("at", F.xxhash64(*PLACE))
+    there = there.where(is_first | _is_in_sample([row for row in streams if not row.has_schema]))
     found = there.select(*PLACE, "value", "key", "offset", "has_schema").collect()
     return in_order(sorted(found, key=_order_of_landing))
+
+
+def _is_in_sample(streams: Sequence[Any]) -> Column:
+    """Whether a row without a schema block is one of those that show types: every n-th, anywhere in its topic."""
+    records: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for row in streams:
+        topic = row.topic or ""
+        records[topic] = records.get(topic, 0) + row.records
+        sizes[topic] = sizes.get(topic, 0) + row.bytes
+    if not records or not SAMPLE_ROWS:
+        return F.lit(False)
+    most = SAMPLE_BYTES // len(records)
+    every = {topic: max(-(-records[topic] // SAMPLE_ROWS), -(-sizes[topic] // most)) for topic in records}
+    of_topic = F.create_map(*map(F.lit, chain.from_iterable(every.items())))
+    return ~F.col("has_schema") & (F.col("at") % of_topic[F.coalesce("topic", F.lit(""))] == 0)
 
 
 def _newest_ddl(rows: DataFrame) -> list[Any]:

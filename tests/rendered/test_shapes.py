@@ -63,3 +63,21 @@ def test_one_record_of_each_shape_tells_what_all_tell(
     for name, (connector, of_all) in expected.items():
         assert told(found.get(name, []), connector) == of_all, name
     assert sum(map(len, found.values())) < len(rows) / 2
+
+
+def test_what_is_looked_at_for_types_is_a_number_of_bytes_whatever_the_size_of_a_record(
+    workbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scripts import observe
+
+    monkeypatch.setattr(observe, "SAMPLE_BYTES", 200_000)
+    text = {"large": "x" * 4000, "small": "x"}
+    rows = [
+        (topic, 0, number, None, json.dumps({"op": "c", "after": {"id": number, "note": note}}), 1, None, None)
+        for topic, note in text.items()
+        for number in range(1000)
+    ]
+    found = observe.sample_of(workbench.spark.createDataFrame(rows, COLUMNS))
+    sizes = {topic: sum(len(event.value) for event in found if event.topic == topic) for topic in text}
+    assert 20_000 < sizes["large"] < 200_000, "about half of the bytes"
+    assert sum(event.topic == "small" for event in found) == 1000, "all of what is small"
