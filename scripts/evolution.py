@@ -1,6 +1,6 @@
 """What becomes of the models of a table when its events have new columns, topics or keys, or somebody edited them."""
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +21,28 @@ from scripts.written_models import is_untouched, write_models, write_properties
 
 
 def update_table(
-    system: str, declared: Declared, seen: TableSeen, wanted: list[str], models: Path, done: Scaffolded
+    system: str,
+    declared: Declared,
+    seen: TableSeen,
+    wanted: list[str],
+    models: Path,
+    done: Scaffolded,
+    has_rows_without_schema: Callable[[Set[str]], bool] = lambda _: False,
 ) -> None:
-    """Take new columns, topics and a key that was asked for into the models of a table."""
+    """Take new columns, topics and a key that was asked for into the models of a table.
+
+    Args:
+        has_rows_without_schema: of some topics. A table that has them keeps the types that are declared: where a column
+            has two, such rows are rejected.
+    """
     table = declared.table
     # Whoever wants the fields alone takes the document out of the columns.
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = keys_other_than(seen.message_keys, table.message_keys)
     retyped = _widened(table, seen) if is_untouched(system, declared, models) else {}
+    several = {name for name, kind in retyped.items() if SEVERAL in kind and SEVERAL not in table.columns[name]}
+    if several and has_rows_without_schema(table.topics | seen.topics):
+        retyped = {name: kind for name, kind in retyped.items() if name not in several}
     _tell_other_types(system, declared, seen, models, done, retyped)
     keys = wanted or table.keys
     topics = table.topics | seen.topics

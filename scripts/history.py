@@ -29,20 +29,23 @@ def history_models(system: str, declared: Declared) -> list[str]:
 
 
 def check_schemas(system: str, has_history: bool, models: Path) -> None:
-    """Raise a `UsageError` if a system and the histories of another one would have one schema.
+    """Raise a `UsageError` if a system and the histories of another one would have one schema, or models of one name.
 
     Args:
         has_history: whether the system will have histories.
     """
-    other, of_histories = system.removesuffix("_history"), f"{system}_history"
-    if system != other and any((models / "history" / other).glob("*.sql")):
-        system, of_histories = other, system
-    elif not has_history or not (models / "staging" / of_histories).exists():
-        return
-    raise UsageError(
-        f"SYSTEM={of_histories}: the histories of {system} have the schema {of_histories}, and a system cannot have it"
-        " too. Give the newer of the two another name."
-    )
+    for before, after in (("", "_history"), ("history_", ""), ("versions_", "")):
+        other, of_histories = system.removeprefix(before).removesuffix(after), f"{before}{system}{after}"
+        if system == f"{before}{other}{after}" and any((models / "history" / other).glob("*.sql")):
+            taken, owner = system, other
+        elif has_history and (models / "staging" / of_histories).exists():
+            taken, owner = of_histories, system
+        else:
+            continue
+        raise UsageError(
+            f"SYSTEM={taken}: the histories of {owner} have a schema or models of this name, and a system cannot have"
+            " them too. Give the newer of the two another name."
+        )
 
 
 def write_history(system: str, names: Collection[str], models: Path) -> list[str]:

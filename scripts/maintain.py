@@ -63,11 +63,11 @@ def all_tables(spark: SparkSession) -> list[str]:
 
 def of_system(tables: list[str], system: str) -> list[str]:
     """All tables of a system, of all systems if it is empty."""
-    parts = {table: table.strip("`").split("`.`") for table in tables}
-    found = {
-        table: name.removeprefix("stg_").partition("__")[0] if schema in LAYERS else schema
-        for table, (schema, name) in parts.items()
-    }
+    found = {}
+    for table in tables:
+        schema, name = table.strip("`").split("`.`")
+        name = name.removeprefix("stg_") if schema == "staging" else name
+        found[table] = name.partition("__")[0] if schema in LAYERS else schema
     systems = sorted({of for table, of in found.items() if table.startswith("`bronze`")})
     if system and system not in systems:
         raise UsageError(f"SYSTEM={system}: nothing has landed for it. Systems: {', '.join(systems) or 'none'}.")

@@ -90,8 +90,8 @@ def cause(message: str) -> str:
 def exhausted(message: str) -> str:
     """What the machine ran out of, and what to do, where that is why something failed with this message."""
     if any(mark in message for mark in ("No space left on device", "Disk quota exceeded", "SQLITE_FULL")):
-        problem = f"the disk is full: LAKEHOUSE_DIR={lakehouse_dir()} cannot be written"
-        return f"{problem}. Free space and run again; no record is lost."
+        disks = f"that of LAKEHOUSE_DIR={lakehouse_dir()}, or of Spark's own files (SPARK_LOCAL_DIRS, /tmp)"
+        return f"a disk is full: {disks}. Free space and run again; no record is lost."
     if ran_out_of_memory() or ("System memory" in message and "spark.driver.memory" in message):
         heap = settings().get("spark.driver.memory")
         return (

@@ -148,6 +148,12 @@ class Bronze:
         rows = self._spark.table(self._name).where(F.col("value").isNull() | F.col("value").rlike(NO_VALUE))
         return not rows.where(rows.key.isNotNull() & rows.topic.isin(sorted(topics))).isEmpty()
 
+    def has_rows_without_schema(self, topics: Set[str]) -> bool:
+        """Whether topics have a value, which is no tombstone, without a schema block."""
+        described = F.expr("get_json_object(value, '$.schema.fields') is not null")
+        rows = self._spark.table(self._name).where(F.col("topic").isin(*topics) & F.col("value").isNotNull())
+        return not rows.where(~described & ~F.col("value").rlike(NO_VALUE)).isEmpty()
+
     def has_keys(self, declared: Declared) -> bool:
         """Whether the change log of a table has a change whose message had a key."""
         with suppress(AnalysisException):

@@ -20,7 +20,7 @@ from scripts.observe import Bronze
 from scripts.scaffolded import Scaffolded, describe_new, tell_unmodelled
 from scripts.schema import TableSeen
 from scripts.spark import PROJECT
-from scripts.system_models import write_system
+from scripts.system_models import leave_out_removed, write_system
 from scripts.tables_seen import observe
 from scripts.topics import declare_epochs, route
 from scripts.written_models import files_of_others, finish_writing, write_models, write_properties
@@ -80,8 +80,9 @@ def scaffold(
     unused = set(keys) - used
     if unused:
         done.notes.append(f"KEYS names {', '.join(sorted(unused))}, but no such table has new events")
-    if known or not (models / "bronze" / f"{system}.yml").exists():
+    if known or not (models / "bronze" / f"{system}.yml").exists() or (models / "monitoring" / system).is_dir():
         write_system(system, known, models, done)
+    leave_out_removed(system, models)
     return done
 
 
@@ -135,7 +136,8 @@ def _model(
         elif declared is None:
             _write_new(bronze, table, wanted[table.identity], known, names, models, done)
         else:
-            update_table(bronze.system, declared, table, wanted[table.identity], models, done)
+            has_bare = bronze.has_rows_without_schema
+            update_table(bronze.system, declared, table, wanted[table.identity], models, done, has_bare)
 
 
 def _leave_out_unreadable(system: str, table: TableSeen, declared: Declared, done: Scaffolded) -> None:

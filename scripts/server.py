@@ -40,7 +40,8 @@ from scripts.spark import (
     settings,
 )
 
-QUIET = "ignore::UserWarning:pyspark.sql.connect.conf"  # with every statement of dbt, see scripts/spark.py
+# A warning with every statement of dbt (scripts/spark.py), and the proxy that gRPC would take for this machine too.
+FOR_DBT = "PYTHONWARNINGS=ignore::UserWarning:pyspark.sql.connect.conf no_grpc_proxy=localhost,127.0.0.1"
 START_SECONDS = 120
 STOP_SECONDS = 30
 # Up to here the server keeps the profile's JVM options: the second compiler would take the cores from the work itself.
@@ -110,7 +111,8 @@ def down() -> str:
 def env() -> str:
     """The environment in which dbt by itself uses the server, if one is up: arguments of env(1)."""
     address = remote_address()
-    return f"SPARK_REMOTE={address} LAKEHOUSE_TARGET={local_target()} PYTHONWARNINGS={QUIET}" if address else ""
+    further = f"LAKEHOUSE_TARGET={local_target()} {FOR_DBT}"
+    return f"SPARK_REMOTE={address} {further}" if address else ""
 
 
 def properties() -> str:
@@ -174,10 +176,7 @@ def _record(file: TextIO, server: dict[str, object]) -> None:
 
 
 def _how_to_use(address: str) -> str:
-    return (
-        f"make run, make sql and make docs use it. For dbt by itself:\nexport PYTHONWARNINGS={QUIET}"
-        f" SPARK_REMOTE='{address}'"
-    )
+    return f"make run, make sql and make docs use it. For dbt by itself:\nexport {FOR_DBT} SPARK_REMOTE='{address}'"
 
 
 def main() -> int:

@@ -187,6 +187,8 @@ def remote_address() -> str | None:
             os.environ["LAKEHOUSE_TARGET"] = "remote"
     if address:
         os.environ["SPARK_REMOTE"] = address
+        if re.match(r"sc://(localhost|127\.0\.0\.1)\b", address):  # which gRPC would look for behind a proxy
+            os.environ["no_grpc_proxy"] = "localhost,127.0.0.1"  # noqa: SIM112
     return address
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bronze import BRONZE_COLUMNS
-from scripts.declared import Declared
+from scripts.declared import Declared, declared_tables
 from scripts.literals import quoted, quoted_list
 from scripts.scaffolded import Scaffolded
 from scripts.schema import TableSeen
@@ -148,6 +148,18 @@ def write_system(system: str, known: dict[tuple[str, ...], Declared], models: Pa
             put(path, text)
             if path.suffix == ".sql":
                 done.written.append(path.stem)
+
+
+def leave_out_removed(system: str, models: Path) -> None:
+    """Write the models of each other system as a whole again that name models of tables which somebody removed: with
+    them, dbt would compile no system.
+    """
+    for folder in sorted((models / "monitoring").glob("*")):
+        other, counts = folder.name, folder / f"{folder.name}__event_counts.sql"
+        named = re.findall(r"ref\('(\w+)'\)", counts.read_text(encoding="utf-8")) if counts.exists() else []
+        there = {path.stem for layer in ("staging", "silver") for path in (models / layer / other).glob("*.sql")}
+        if other != system and set(named) - there:
+            write_system(other, declared_tables(other, models), models, Scaffolded())
 
 
 def _source(system: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from scripts.framing import read_records
 from scripts.observe import NO_VALUE, Arrived, Bronze, Event, ddl_in_order, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
+from scripts.values import parsed
 
 OVERRIDDEN = ("debezium_new_changes", "_start_counting")  # macros that ask a table what it has merged
 NOT_MACROS = re.compile(r"(?s)\{% materialization .*?\{%-? *endmaterialization *-?%\}")
@@ -280,6 +281,12 @@ class Records(Bronze):
     def has_tombstones(self, topics: Set[str]) -> bool:
         keyed = [row for row in self._rows if row.topic in topics and row.key is not None]
         return any(row.value is None or re.match(NO_VALUE, row.value) for row in keyed)
+
+    def has_rows_without_schema(self, topics: Set[str]) -> bool:
+        values = [str(row.value) for row in self._rows if row.topic in topics and row.value is not None]
+        read = [parsed(value) for value in values if not re.match(NO_VALUE, value)]
+        schemas = [one.get("schema") for one in read if isinstance(one, dict)]
+        return not all(isinstance(schema, dict) and schema.get("fields") for schema in schemas)
 
     def has_keys(self, declared: Declared) -> bool:
         """Of a table that has its topics alone."""

@@ -50,12 +50,14 @@
 
 {#-
     dbt-spark can only clone tables of Delta. Of all others a clone is a view, which costs nothing; building the model
-    replaces it.
+    replaces it. What would be a view of itself, in a schema that is shared, stays as it is.
 -#}
 {% materialization clone, adapter='spark' -%}
     {%- if config.get('file_format') == 'delta' -%}
         {{ return(dbt.materialization_clone_spark()) }}
-    {%- elif not defer_relation or (load_cached_relation(this) and not flags.FULL_REFRESH) -%}
+    {%- endif -%}
+    {%- set is_shared = defer_relation and (defer_relation | string) == (this | string) -%}
+    {%- if not defer_relation or is_shared or (load_cached_relation(this) and not flags.FULL_REFRESH) -%}
         {{ return({'relations': []}) }}
     {%- endif -%}
     {{ return(create_or_replace_view()) }}

@@ -636,11 +636,15 @@ def test_what_is_gone_is_built_again_and_what_is_not_ours_is_left(lakehouse: Lak
 def test_a_table_that_was_removed_does_not_come_back(lakehouse: Lakehouse) -> None:
     """As docs/operating.md says it. Without the last step its changes would be told of: they have no model."""
     lakehouse.run("removed", [created(10, id=1), of_table(created(11, id=1), "lines")])
-    for path in (lakehouse.project / "models").glob("*/removed/*__lines.*"):
-        path.unlink()
-    for name in ("table silver.removed__lines", "table staging.stg_removed__lines", "view removed.lines"):
-        lakehouse.spark.sql(f"drop {name}")
-    lakehouse.spark.sql("delete from bronze.removed where topic = 'shop.public.lines'")
+
+    def remove(table: str) -> None:
+        for path in (lakehouse.project / "models").glob(f"*/removed/*__{table}.*"):
+            path.unlink()
+        for name in (f"table silver.removed__{table}", f"table staging.stg_removed__{table}", f"view removed.{table}"):
+            lakehouse.spark.sql(f"drop {name}")
+        lakehouse.spark.sql(f"delete from bronze.removed where topic = 'shop.public.{table}'")
+
+    remove("lines")
     for offset in (20, 30):
         lakehouse.run("removed", [created(offset, id=offset)])
     assert not list((lakehouse.project / "models").glob("*/removed/*__lines.*"))
@@ -648,6 +652,12 @@ def test_a_table_that_was_removed_does_not_come_back(lakehouse: Lakehouse) -> No
     assert lakehouse.sql("select kind, sum(events) from monitoring.removed__event_counts group by kind") == [
         ("change", 3)
     ]
+
+    remove("orders")
+    lakehouse.run("removed", [])
+    assert lakehouse.rejected("removed") == []
+    counts = lakehouse.project / "models" / "monitoring" / "removed" / "removed__event_counts.sql"
+    assert "ref(" not in counts.read_text(), "dbt would compile no system, for want of these models"
 
 
 def test_a_type_that_was_corrected_by_hand_is_that_of_the_live_view_too(lakehouse: Lakehouse) -> None:

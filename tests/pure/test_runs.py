@@ -102,3 +102,11 @@ def test_progress_that_nobody_reads_any_more_stops_no_thread_of_dbt() -> None:
     node = SimpleNamespace(node_info=SimpleNamespace(node_name="orders"))
     progress(SimpleNamespace(info=SimpleNamespace(name="NodeStart"), data=node))
     assert said == ["  0 of 1 models built; now orders …"]
+
+
+def test_the_tables_of_a_system_are_known_whatever_its_name(project: Path) -> None:
+    from scripts.maintain import of_system
+
+    named = ["bronze.stg", "bronze.stg__files", "staging.stg_stg__t", "silver.stg__t", "monitoring.stg__event_counts"]
+    tables = [f"`{schema}`.`{name}`" for schema, name in (one.split(".") for one in [*named, "bronze.shop"])]
+    assert of_system([*tables, "`silver`.`shop__t`"], "stg") == tables[:-1]

@@ -626,11 +626,39 @@ def test_no_system_has_the_schema_of_the_histories_of_another(before: str, tmp_p
     write_history("s", ["t"], tmp_path)
     for system in ("s", "history", "s_history_history"):
         check_schemas(system, True, tmp_path)
-    with pytest.raises(UsageError, match="SYSTEM=s_history: the histories of s have the schema s_history"):
+    with pytest.raises(UsageError, match="SYSTEM=s_history: the histories of s have a schema"):
         check_schemas("s_history", False, tmp_path)
-    (tmp_path / "staging" / "s_history").mkdir()
-    with pytest.raises(UsageError, match="SYSTEM=s_history: the histories of s have the schema s_history"):
-        check_schemas("s", True, tmp_path)
+    for name in ("versions_s", "history_s", "s_history"):
+        with pytest.raises(UsageError, match=f"SYSTEM={name}: the histories of s have a schema or models"):
+            check_schemas(name, False, tmp_path)
+        (tmp_path / "staging" / name).mkdir()
+        with pytest.raises(UsageError, match=f"SYSTEM={name}: the histories of s have a schema or models"):
+            check_schemas("s", True, tmp_path)
+        (tmp_path / "staging" / name).rmdir()
+
+
+def test_what_somebody_removed_stops_neither_its_system_nor_others(project: Path, tmp_path: Path) -> None:
+    from scripts.declared import Declared, declared_tables
+    from scripts.scaffolded import Scaffolded
+    from scripts.schema import TableSeen
+    from scripts.system_models import leave_out_removed, write_system
+    from scripts.written_models import write_models
+
+    for name in ("one", "two"):
+        table = TableSeen("postgresql", ("public", name), {f"s.{name}"}, {"id": "int32"}, ["id"], [["id"]])
+        write_models("s", Declared(name, table), tmp_path, Scaffolded())
+    write_system("s", declared_tables("s", tmp_path), tmp_path, Scaffolded())
+    counts = tmp_path / "monitoring/s/s__event_counts.sql"
+    before = counts.read_text()
+    leave_out_removed("other", tmp_path)
+    assert counts.read_text() == before and "stg_s__one" in before
+    for name, left in (("one", {"stg_s__two", "s__two"}), ("two", set())):
+        for path in tmp_path.rglob(f"*s__{name}.*"):
+            path.unlink()
+        leave_out_removed("s", tmp_path)
+        assert f"stg_s__{name}" in counts.read_text(), "its own run writes them all"
+        leave_out_removed("other", tmp_path)
+        assert set(re.findall(r"ref\('(\w+)'\)", counts.read_text())) == left
 
 
 def test_an_edited_live_model_stays_and_its_table_gets_new_columns(before: str, tmp_path: Path) -> None:

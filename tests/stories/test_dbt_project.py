@@ -76,6 +76,8 @@ def test_own_project_merges_and_developers_have_schemas_of_their_own(
     assert rows() == [{"id": 1, "note": "new"}]
     assert lakehouse.sql("select count(*) from silver.crm__orders.snapshots") == [(2,)]  # built once, merged once
 
+    run("clone", "--full-refresh", "--state", "shared")  # of the shared tables by themselves
+    assert rows() == [{"id": 1, "note": "new"}]
     monkeypatch.setenv("LAKEHOUSE_SCHEMA", "dev")
     run("test", "--select", "test_name:no_log_reset", "--defer", "--state", "shared")
     run("clone", "--state", "shared")

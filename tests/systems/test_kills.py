@@ -616,8 +616,8 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost_or_repeated(small_disk: Pat
     folder = small_disk / "lakehouse"
     environment = {"LAKEHOUSE_DIR": str(folder), "EVENTS": str(events), "SYSTEM": "full"}
     full = (
-        f"Error: the disk is full: LAKEHOUSE_DIR={folder} cannot be written. Free space and run again; no record is"
-        " lost.\n"
+        f"Error: a disk is full: that of LAKEHOUSE_DIR={folder}, or of Spark's own files (SPARK_LOCAL_DIRS, /tmp). Free"
+        " space and run again; no record is lost.\n"
     )
     process = checkout.start(sys.executable, "-m", "scripts.run", **environment)
     told, errors = process.communicate(timeout=900)

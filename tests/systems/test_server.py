@@ -50,6 +50,7 @@ class Checkout:
             **{name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "LAKEHOUSE_TARGET")},
             "LAKEHOUSE_DIR": "lakehouse",
             "LAKEHOUSE_PROJECT": str(folder),
+            "http_proxy": "http://127.0.0.1:9",  # is no way to a server of this machine
             "LAKEHOUSE_JARS": os.environ.get("LAKEHOUSE_JARS", str(REPOSITORY / ".venv" / "jars")),
             "DBT_PROFILES_DIR": str(folder / "profiles"),
             "PYTHONPATH": str(REPOSITORY),
