@@ -20,7 +20,7 @@ from scripts.built import (
     digest_of_macros,
     model_files,
 )
-from scripts.catalog import kind_of_views, property_of, relations_in, tables_in
+from scripts.catalog import kind_of_views, properties_of, property_of, relations_in, tables_in
 from scripts.declared import declared_tables
 from scripts.history import check_schemas, write_history
 from scripts.names import SYSTEM_MODELS
@@ -256,17 +256,19 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
             found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
         if not found:
             say(f"{system}: no record is rejected.")
-            continue
-        is_routed = False
+        is_routed, before = False, len(others)
+        logs = tables_in(spark, "staging")
         for one in declared_tables(system, MODELS).values():
             layers = [one.model(layer, system) for layer in ("staging", "silver")]
             if one.routed and (None,) in found:
                 is_routed = True
                 rebuilt += layers
-            elif (one.table.name,) in found:
+            elif (one.table.name,) in found or (
+                layers[0] in logs and "cdc.replayed" in properties_of(spark, f"staging.`{layers[0]}`")
+            ):  # or another machine's replay may have died before silver was merged
                 others += layers
         rebuilt += [f"{system}__events"] if is_routed else []
-        others += sorted(_monitoring(system))
+        others += sorted(_monitoring(system)) if found or len(others) > before else []
     if not others and not rebuilt:
         return 0
     with _building(say):

@@ -39,10 +39,7 @@ def update_table(
     # Whoever wants the fields alone takes the document out of the columns.
     added = {name: kind for name, kind in seen.columns.items() if name not in table.columns and kind != DOCUMENT}
     other_keys = keys_other_than(seen.message_keys, table.message_keys)
-    retyped = _widened(table, seen) if is_untouched(system, declared, models) else {}
-    several = {name for name, kind in retyped.items() if SEVERAL in kind and SEVERAL not in table.columns[name]}
-    if several and has_rows_without_schema(table.topics | seen.topics):
-        retyped = {name: kind for name, kind in retyped.items() if name not in several}
+    retyped = _widened(table, seen, has_rows_without_schema) if is_untouched(system, declared, models) else {}
     _tell_other_types(system, declared, seen, models, done, retyped)
     keys = wanted or table.keys
     topics = table.topics | seen.topics
@@ -72,15 +69,8 @@ def update_table(
     if keys != table.keys:
         done.notes.append(f"{table.name}: the key is now {', '.join(keys)}; the table is rebuilt")
         done.rebuilt += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
-    for name, kind in retyped.items():
-        by_block = " each event is read as its schema block says," if SEVERAL in kind else ""
-        done.notes.append(
-            f"{table.name}: column {name} was {table.columns[name]}; new events have another type: it is {kind},"
-            f"{by_block} and the table is rebuilt"
-        )
-        for kinds in table.schemas.values():  # those that were compared before had the type that is declared
-            kinds.setdefault(name, table.columns[name])
-    table.columns = {**table.columns, **retyped, **added}
+    _retype(table, retyped, done)
+    table.columns |= added
     table.comments = {**table.comments, **{name: told for name, told in seen.comments.items() if name in added}}
     done.notes += table.rename_reserved()
     table.keys, table.topics, table.message_keys = keys, topics, accepted
@@ -107,7 +97,19 @@ def _update_properties(
         write_properties(system, declared, models)
 
 
-def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:
+def _retype(table: TableSeen, retyped: dict[str, str], done: Scaffolded) -> None:
+    for name, kind in retyped.items():
+        by_block = " each event is read as its schema block says," if SEVERAL in kind else ""
+        done.notes.append(
+            f"{table.name}: column {name} was {table.columns[name]}; new events have another type: it is {kind},"
+            f"{by_block} and the table is rebuilt"
+        )
+        for kinds in table.schemas.values():  # those that were compared before had the type that is declared
+            kinds.setdefault(name, table.columns[name])
+    table.columns = {**table.columns, **retyped}
+
+
+def _widened(table: TableSeen, seen: TableSeen, has_rows_without_schema: Callable[[Set[str]], bool]) -> dict[str, str]:
     """Columns whose new events have a type that is not declared, and the type that holds both."""
     found = {}
     for name, known in table.columns.items():
@@ -122,6 +124,9 @@ def _widened(table: TableSeen, seen: TableSeen) -> dict[str, str]:
             wide = "number"  # whole numbers first, fractions later
         if wide != known and (SEVERAL not in wide or not has_one_type(table, name)):
             found[name] = wide
+    several = {name for name, kind in found.items() if SEVERAL in kind and SEVERAL not in table.columns[name]}
+    if several and has_rows_without_schema(table.topics | seen.topics):
+        return {name: kind for name, kind in found.items() if name not in several}
     return found
 
 

@@ -154,19 +154,27 @@
     {%- do _store_with_next_commit(none) -%}
 {%- endmacro %}
 
-{#- Rejected records, typed again, in place of their rows; the counts see that they have to be counted again. -#}
+{#-
+    Rejected records, typed again, in place of their rows; the counts see that they have to be counted again.
+
+    Another run that appends meanwhile takes the same number, and silver may have merged that. So nothing is replayed
+    beside rows of this number, and nothing in the condition may be one that Iceberg looks for conflicts by: it refuses
+    the commit beside any other one.
+-#}
 {% macro _write_replayed(bounds) -%}
     {%- set append = _last_append(bounds) -%}
     {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.replayed' = '" ~ append ~ "')") -%}
     {%- do _store_with_next_commit(dict(bounds, append=append)) -%}
     {%- do run_query(
-        'merge into ' ~ this ~ ' as stored using (' ~ bounds.replay ~ ') as typed'
+        'merge into ' ~ this ~ ' as stored using (select * from (' ~ bounds.replay ~ ') where (select count(*) from '
+        ~ this ~ ' where _cdc_append >= ' ~ append ~ ') = 0) as typed'
         ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_batch = typed._cdc_batch'
-        ~ ' and stored._cdc_reject_reason is not null'
+        ~ " and coalesce(stored._cdc_reject_reason, '') <> ''"
         ~ ' when matched and not stored._cdc_reject_reason <=> typed._cdc_reject_reason then update set *'
         ~ ' when not matched and typed._cdc_reject_reason is null then insert *'
     ) -%}
     {%- do _store_with_next_commit(none) -%}
+    {%- do _head_after(bounds.snapshot, 1 + bounds.has_new) -%}
 {%- endmacro %}
 
 {#-

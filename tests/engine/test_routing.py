@@ -245,6 +245,12 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
     rebuilt = ["run", "--full-refresh", "--select", *tables, "replayed_all__events"]
     assert sorted(built) == sorted([*rebuilt, "run", "--select", "replayed_all__event_counts"])
 
+    # What a replay of another machine, which died, has typed again is merged too.
+    lakehouse.spark.sql("alter table staging.stg_replayed_all__alone set tblproperties ('cdc.replayed' = '2')")
+    built.clear()
+    lakehouse._build.replay(lakehouse.spark, [Request("replayed_all", "", None, {})], print)
+    assert {"stg_replayed_all__alone", "replayed_all__alone"} <= set(built)
+
 
 def test_a_replay_that_is_stopped_is_finished_by_the_next_run(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch

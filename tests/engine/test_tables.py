@@ -3,7 +3,7 @@
 import json
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -1024,3 +1024,49 @@ def test_a_declaration_that_a_variable_changes_is_followed(
     assert lakehouse.dbt(*models).success
     assert dict(lakehouse.table("staging.stg_varied__orders").dtypes)["n"] == "bigint"
     assert lakehouse.sql("select id, n from silver.varied__orders order by id") == [(1, 1), (2, 2**40)]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_replay_beside_an_append_of_another_machine_is_merged(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Both looked up the same number, and silver has merged the append before the replay is there."""
+    from adapter import Engine
+
+    system = "replay_beside_killed" if is_killed else "replay_beside"
+    models, log = [f"stg_{system}__orders", f"{system}__orders"], f"staging.stg_{system}__orders"
+    lakehouse.run(system, [created(10, id=1, note="a")])
+    lakehouse.land(system, [updated(20, id=1, note="typed again"), created(21, id=2)])
+    assert lakehouse.dbt("run", "--select", models[0]).result
+    # As before a fix, which the replay has.
+    rejected = "_cdc_kind = 'rejected', _cdc_reject_reason = 'no_key'"
+    lakehouse.spark.sql(f"update {log} set {rejected} where _cdc_event_id = 'shop.public.orders/0/20'")
+    assert lakehouse.dbt("run", "--select", *models).result
+    assert live(lakehouse, system)[0] == {"id": 1, "note": "a"}
+
+    execute = Engine.sql
+
+    def beside(self: Any, sql: str) -> Any:
+        if not sql.startswith(f"merge into {log}"):
+            return execute(self, sql)
+        mark = f"spark.sql.iceberg.snapshot-property.cdc-batch-{models[0]}"
+        number = lakehouse.spark.conf.get(mark)
+        lakehouse.land(system, [created(30, id=3, note="meanwhile")])
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "sql", execute)
+            patch.delenv("REPLAY")
+            Engine(lakehouse.spark, lakehouse.project / "models").run(models)
+        lakehouse.spark.conf.set(mark, number)  # that of the replay's own session
+        found = execute(self, sql)
+        if is_killed:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setenv("REPLAY", "1")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) if is_killed else nullcontext():
+        patch.setattr(Engine, "sql", beside)
+        told = [str(node.message) for node in lakehouse.dbt("run", "--select", *models).result]
+        assert "another run has appended changes meanwhile" in "".join(told)
+    lakehouse.spark.conf.unset(f"spark.sql.iceberg.snapshot-property.cdc-batch-{models[0]}")
+    assert lakehouse.dbt("run", "--select", *models).result  # as `make replay` does then
+    assert [row["note"] for row in live(lakehouse, system)] == ["typed again", None, "meanwhile"]
