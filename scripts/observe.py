@@ -19,7 +19,7 @@ from scripts.values import parsed
 
 # Of the values without a schema block, for their types: rows of a topic, and bytes of all topics together.
 SAMPLE_ROWS = 5000
-SAMPLE_BYTES = 32 << 20
+SAMPLE_BYTES = 64 << 20
 DDL = '"tableChanges"'
 DDL_SAMPLE = 10_000  # of the newest DDL records
 PLACE = ("topic", "partition", "batch", "file", "place")  # which names a record; `place` is its line or offset
