@@ -39,6 +39,8 @@ HAS_SCHEMA = r"""(
 )"""
 # A tombstone of a converter that writes schema blocks, where the row before it had one.
 NO_VALUE = r'(?s)^\s*[{]\s*"schema"\s*:.*"payload"\s*:\s*null\s*[}]\s*$'
+# What a row is in; without it, a value that has nothing of an envelope is a flattened row.
+IMAGES, OF_ENVELOPES = ("after", "before", "data"), ("op", "source", "ts_ms", "status")
 # Where a row comes from: a router gives the rows of many tables one topic, and may give them one schema block. What
 # follows the object is not read.
 SOURCE = """from_json(
@@ -149,10 +151,11 @@ class Bronze:
         return not rows.where(rows.key.isNotNull() & rows.topic.isin(sorted(topics))).isEmpty()
 
     def has_rows_without_schema(self, topics: Set[str]) -> bool:
-        """Whether topics have a value, which is no tombstone, without a schema block."""
-        described = F.expr("get_json_object(value, '$.schema.fields') is not null")
-        rows = self._spark.table(self._name).where(F.col("topic").isin(*topics) & F.col("value").isNotNull())
-        return not rows.where(~described & ~F.col("value").rlike(NO_VALUE)).isEmpty()
+        """Whether topics have a value with a row, flattened or in an envelope, and without a schema block."""
+        rows = self._spark.table(self._name).where(F.col("topic").isin(*topics) & ~F.col("value").rlike(NO_VALUE))
+        is_flat = f"get_json_object(value, '$') like '{{%' and {_first_of(OF_ENVELOPES)} is null"
+        has_row = f"({_first_of(IMAGES)} is not null or {is_flat})"
+        return not rows.where(f"get_json_object(value, '$.schema.fields') is null and {has_row}").isEmpty()
 
     def has_keys(self, declared: Declared) -> bool:
         """Whether the change log of a table has a change whose message had a key."""
@@ -254,6 +257,13 @@ def _shapes(rows: DataFrame, has_schema: str) -> list[Any]:
     return in_order(sorted(found, key=_order_of_landing))
 
 
+def _first_of(names: Sequence[str]) -> str:
+    """The first member of these names that a value has, or its payload."""
+    paths = [f"$.{at}{name}" for name in names for at in ("", "payload.")]
+    members = ", ".join(f"get_json_object(value, '{path}')" for path in paths)
+    return f"coalesce({members})"
+
+
 def _is_in_sample(streams: Sequence[Any]) -> Column:
     """Whether a row without a schema block is one of those that show types: every n-th, anywhere in its topic."""
     records: dict[str, int] = {}
@@ -264,8 +274,13 @@ def _is_in_sample(streams: Sequence[Any]) -> Column:
         sizes[topic] = sizes.get(topic, 0) + row.bytes
     if not records or not SAMPLE_ROWS:
         return F.lit(False)
-    most = SAMPLE_BYTES // len(records)
-    every = {topic: max(-(-records[topic] // SAMPLE_ROWS), -(-sizes[topic] // most)) for topic in records}
+    every, left = dict[str, int](), SAMPLE_BYTES
+    for number, topic in enumerate(
+        sorted(sizes, key=lambda topic: sizes[topic])
+    ):  # what small ones leave is for others
+        share = left // (len(sizes) - number)
+        every[topic] = max(-(-records[topic] // SAMPLE_ROWS), -(-sizes[topic] // share))
+        left -= sizes[topic] // every[topic]
     of_topic = F.create_map(*map(F.lit, chain.from_iterable(every.items())))
     return ~F.col("has_schema") & (F.col("at") % of_topic[F.coalesce("topic", F.lit(""))] == 0)
 

@@ -25,7 +25,7 @@ from scripts import bronze
 from scripts.chunks import ARROW_SCHEMA
 from scripts.declared import Declared
 from scripts.framing import read_records
-from scripts.observe import NO_VALUE, Arrived, Bronze, Event, ddl_in_order, in_order
+from scripts.observe import IMAGES, NO_VALUE, OF_ENVELOPES, Arrived, Bronze, Event, ddl_in_order, in_order
 from scripts.spark import read_yaml
 from scripts.taken import Taken
 from scripts.values import parsed
@@ -285,8 +285,13 @@ class Records(Bronze):
     def has_rows_without_schema(self, topics: Set[str]) -> bool:
         values = [str(row.value) for row in self._rows if row.topic in topics and row.value is not None]
         read = [parsed(value) for value in values if not re.match(NO_VALUE, value)]
-        schemas = [one.get("schema") for one in read if isinstance(one, dict)]
-        return not all(isinstance(schema, dict) and schema.get("fields") for schema in schemas)
+        for one in (one for one in read if isinstance(one, dict)):
+            inner = one["payload"] if isinstance(one.get("payload"), dict) else {}
+            named = {name for of in (one, inner) for name, value in of.items() if value is not None}
+            is_described = isinstance(one.get("schema"), dict) and one["schema"].get("fields")
+            if not is_described and (named & set(IMAGES) or not named & set(OF_ENVELOPES)):
+                return True
+        return False
 
     def has_keys(self, declared: Declared) -> bool:
         """Of a table that has its topics alone."""

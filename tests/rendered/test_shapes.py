@@ -70,7 +70,7 @@ def test_what_is_looked_at_for_types_is_a_number_of_bytes_whatever_the_size_of_a
 ) -> None:
     from scripts import observe
 
-    monkeypatch.setattr(observe, "SAMPLE_BYTES", 200_000)
+    monkeypatch.setattr(observe, "SAMPLE_BYTES", 300_000)
     text = {"large": "x" * 4000, "small": "x"}
     rows = [
         (topic, 0, number, None, json.dumps({"op": "c", "after": {"id": number, "note": note}}), 1, None, None)
@@ -79,5 +79,40 @@ def test_what_is_looked_at_for_types_is_a_number_of_bytes_whatever_the_size_of_a
     ]
     found = observe.sample_of(workbench.spark.createDataFrame(rows, COLUMNS))
     sizes = {topic: sum(len(event.value) for event in found if event.topic == topic) for topic in text}
-    assert 20_000 < sizes["large"] < 200_000, "about half of the bytes"
+    assert 120_000 < sizes["large"] < 360_000, "what the other one leaves"
     assert sum(event.topic == "small" for event in found) == 1000, "all of what is small"
+
+
+ROW, BLOCK = {"op": "c", "after": {"id": 1}}, {"type": "struct", "fields": [{"field": "after"}]}
+WITHOUT_BLOCK: list[tuple[Any, bool]] = [
+    ({"schema": BLOCK, "payload": ROW}, False),
+    ({"payload": ROW, "schema": BLOCK}, False),
+    (ROW, True),
+    ({"schema": {}, "payload": {"op": "d", "before": {"id": 1}, "after": None}}, True),
+    ({"id": 1, "__op": "c"}, True),
+    ({"schema": None, "payload": {"id": 1}}, True),
+    ({"schema": None, "payload": None}, False),
+    ({"ts_ms": 1}, False),
+    ({"status": "BEGIN", "id": "1", "ts_ms": 1}, False),
+    ({"source": {}, "ddl": "drop table t", "tableChanges": []}, False),
+    *((text, False) for text in (None, "", " ", "{x")),
+]
+
+
+def test_rows_without_a_schema_block_are_told_from_what_is_no_row(workbench: Any) -> None:
+    from types import SimpleNamespace
+
+    from adapter import Records
+
+    from scripts.observe import Bronze
+
+    values = [json.dumps(value) if isinstance(value, dict) else value for value, _ in WITHOUT_BLOCK]
+    rows = [SimpleNamespace(topic=str(number), value=value) for number, value in enumerate(values)]
+    bronze, double = Bronze(workbench.spark, "one"), Records("one", rows)  # type: ignore[arg-type]
+    bronze._name = "values_of_topics"
+    frame = workbench.spark.createDataFrame([(row.topic, row.value) for row in rows], "topic string, value string")
+    frame.createOrReplaceTempView(bronze._name)
+    for number, (value, has_row) in enumerate(WITHOUT_BLOCK):
+        found = [one.has_rows_without_schema({str(number)}) for one in (bronze, double)]
+        assert found == [has_row, has_row], value
+    workbench.spark.catalog.dropTempView(bronze._name)
