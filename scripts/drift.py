@@ -106,9 +106,15 @@ def _check_same_key(bronze: Bronze, seen: TableSeen, declared: Declared | None) 
         told = " and by ".join(", ".join(key) or "nothing" for key in known + other)
         key = next(filter(None, [*reversed(other), *known]))
         unkeyed = "" if all(other) else ". If none do, give what comes without a key a SYSTEM of its own"
+        narrow = next((", ".join(one) for one in known if one and set(one) < set(key)), "")
+        narrow = narrow and (
+            f". Deletes by {narrow} alone name no such row, unless they hold the whole row: else give what has the new"
+            " key a SYSTEM of its own, which begins with a snapshot of the whole table"
+        )
         raise LakehouseError(
             f"system {bronze.system}, table {seen.name}: its messages are keyed by {told}. Say which columns identify a"
-            f" row, for instance KEYS={key_argument(seen.name, key)}; a table whose key changes is rebuilt{unkeyed}."
+            f" row, for instance KEYS={key_argument(seen.name, key)}; a table whose key changes is rebuilt{narrow}"
+            f"{unkeyed}."
         )
 
 

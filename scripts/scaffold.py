@@ -68,7 +68,8 @@ def scaffold(
         if declared.table.connector in OF_DDL
     }
     odd = dict[str | None, str]()
-    seen = observe(bronze, connector, above_batch, modelled, refused, ddl, known_columns, odd)
+    of_models = {identity: declared.table for identity, declared in known.items()}
+    seen = observe(bronze, connector, above_batch, of_models, refused, ddl, known_columns, odd)
     wanted = {table.identity: key_wanted(table, known.get(table.identity), keys, used) for table in seen}
     check_drift(bronze, known, seen, wanted, ddl, above_batch, models, done)
     for table in seen:

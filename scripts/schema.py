@@ -83,6 +83,11 @@ class TableSeen:
         return ".".join(self.identity)
 
     @property
+    def is_flat(self) -> bool:
+        """Whether its rows have no envelope."""
+        return self.connector.startswith("flattened")
+
+    @property
     def shard(self) -> str | None:
         """The column that names the shard, where the table has one."""
         return next((name for name, kind in self.columns.items() if kind == SHARD), None)

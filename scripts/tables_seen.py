@@ -28,7 +28,7 @@ def observe(
     bronze: Bronze,
     connector: str | None,
     above_batch: int,
-    modelled: Set[str] = frozenset(),
+    known: Mapping[tuple[str, ...], TableSeen] = MappingProxyType({}),
     further: Set[str] = frozenset(),
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
@@ -39,7 +39,7 @@ def observe(
     Looked at are those above the batch, and all of the `further` topics.
 
     Args:
-        modelled: topics that have models. A record of a foreign format in another topic is an error; in these it is
+        known: the tables that have models. A record of a foreign format in another topic is an error; in theirs it is
             rejected there.
         ddl: gets what DDL records say of a table, the newest last.
         declared: the columns of the tables that have models. Of others, and of new columns, DDL records are looked for
@@ -58,14 +58,14 @@ def observe(
         return ddl_up_to(bronze, above_batch, tables.keys(), topics, names)
 
     events = bronze.sample(above_batch, further)
-    return _tables(events, connector, bronze.system, modelled, ddl, declared, older_ddl, notes)
+    return _tables(events, connector, bronze.system, known, ddl, declared, older_ddl, notes)
 
 
 def _tables(
     events: Sequence[Event],
     connector: str | None,
     system: str,
-    modelled: Set[str],
+    known: Mapping[tuple[str, ...], TableSeen],
     ddl: "dict[tuple[str, ...], list[dict[str, Any]]] | None" = None,
     declared: Mapping[tuple[str, ...], Mapping[str, str]] = MappingProxyType({}),
     older_ddl: "Callable[[Mapping[tuple[str, ...], TableSeen]], Mapping[tuple[str, ...], Any]]" = lambda _: {},
@@ -77,6 +77,7 @@ def _tables(
     dialects: dict[tuple[str, ...], Dialect] = {}
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     foreign: dict[str | None, str] = {}
+    plain: dict[str, set[frozenset[str]]] = {}
     for topic, text, key, offset in events:
         value = parsed_exactly(text)
         if not isinstance(value, dict):
@@ -100,25 +101,58 @@ def _tables(
                 _note_ddl(change, ddl, topic)
         dialect = dialect_of(payload, connector, topic, system)
         if dialect is None:
-            notes.update({topic: WITHOUT_ENVELOPE} if is_plain_row(payload) else {})
+            if is_plain_row(payload):
+                plain.setdefault(topic, set()).add(frozenset(payload))
             continue
         identity = dialect.identity(payload, topic)
         if not identity:  # no table can be told; where the topic has one, its model says what is wrong with the event
             continue
         table = tables.setdefault(identity, TableSeen(dialect.connector, identity))
-        if not are_alike(table.connector, dialect.connector):
-            raise LakehouseError(
-                f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and"
-                f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own."
-                f" {TAKE_AWAY.format(system)}"
-            )
+        _refuse_other_connector(system, table, dialect)
         dialects.setdefault(identity, dialect)
         columns = _take(value, payload, topic, key, key is None and offset is not None, dialect, table, rows)
         table.schemas |= {schema_checksum(text): columns} if columns and has_checksum(text) else {}
-    read = modelled | {topic for table in tables.values() for topic in table.topics}
-    refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in read}, system)
+    of_tables = [topic for table in [*known.values(), *tables.values()] for topic in table.topics]
+    refuse_foreign_formats({topic: name for topic, name in foreign.items() if topic not in of_tables}, system)
+    notes.update(dict.fromkeys(plain, WITHOUT_ENVELOPE))
     _complete_all(tables, dialects, rows, ddl, declared, older_ddl)
+    _refuse_both_forms(system, tables, known, plain)
     return [tables[identity] for identity in sorted(tables)]
+
+
+def _refuse_other_connector(system: str, table: TableSeen, dialect: Dialect) -> None:
+    if not are_alike(table.connector, dialect.connector):
+        raise LakehouseError(
+            f"system {system}, table {table.name}: its events are of connectors {table.connector!r} and"
+            f" {dialect.connector!r}. Give each connector's events a SYSTEM of their own. {TAKE_AWAY.format(system)}"
+        )
+
+
+def _refuse_both_forms(
+    system: str,
+    seen: Mapping[tuple[str, ...], TableSeen],
+    known: Mapping[tuple[str, ...], TableSeen],
+    plain: Mapping[str, Set[frozenset[str]]],
+) -> None:
+    """Raise a `LakehouseError` where `ExtractNewRecordState` was switched on or off in a topic: its rows would be those
+    of two tables, or rejected, and the deletes of flattened ones be nothing.
+
+    Args:
+        plain: topic → the names of each row that nothing marks as a flattened one.
+    """
+    for table in {**seen, **known}.values():
+        others = [one for one in seen.values() if one.identity not in known and one.is_flat != table.is_flat]
+        both = {topic for other in others for topic in other.topics & table.topics}
+        for topic in () if table.is_flat else plain.keys() & table.topics:
+            columns, keys = table.columns.keys(), set(table.keys)
+            found = [names for names in plain[topic] if keys <= names and names & columns]
+            both |= {topic} if any(names <= columns or columns <= names for names in found) else set()
+        if both:
+            raise LakehouseError(
+                f"system {system}, table {table.name}: topic {min(both)} has rows in envelopes, and flattened ones, as"
+                " where ExtractNewRecordState is switched on. Give those that came later a SYSTEM of their own, which"
+                f" begins with a snapshot of the whole table. {TAKE_AWAY.format(system)}"
+            )
 
 
 def _take(

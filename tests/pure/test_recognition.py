@@ -128,9 +128,7 @@ def test_whatever_stands_in_an_event_the_scaffold_reads_it_or_leaves_it(
         {"fields": [{"field": "after", "fields": [{"field": "id", **deep}]}]}, "after", "before"
     )
     try:
-        tables = _tables(
-            [Event("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", set()
-        )
+        tables = _tables([Event("topic", json.dumps(value), json.dumps(key)) for value, key in events], None, "any", {})
     except LakehouseError:  # of two connectors, or of one that there is not
         return
     for table in tables:
@@ -222,7 +220,7 @@ def test_handling_modes_are_told_by_values_where_only_ddl_records_tell_the_types
         values += [{"op": "c", "source": source, "after": dict(zip(columns, row, strict=True))} for row in rows]
         texts = [json.dumps(value).replace('"<', "").replace('>"', "") for value in values]
         events = [Event("t", text, None) for text in texts]
-        (table,) = _tables(events, None, name, set())
+        (table,) = _tables(events, None, name, {})
         assert list(table.columns.values()) == types, name
         assert list(table.doubts) == ([name] if "." in name else []), name
         tell_doubts("s", table, list(columns), done := Scaffolded())
@@ -258,7 +256,7 @@ def test_what_a_schema_block_does_not_tell_is_told_by_ddl_records(project: Path)
     schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "optional": True, "field": "after"}]}
     ddl = {"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}
     values = [ddl, {"schema": schema, "payload": {"op": "c", "source": source, "after": row}}]
-    (table,) = _tables([Event("t", json.dumps(value), None) for value in values], None, "s", set())
+    (table,) = _tables([Event("t", json.dumps(value), None) for value in values], None, "s", {})
     assert table.columns == {
         **{"huge": "uint64", "big": "int64", "price": "DecimalText(8,2)"},
         **{"hash": "bytes_hex", "words": "string", "at": "string"},
@@ -554,5 +552,31 @@ def test_comments_of_columns_are_taken_from_schema_blocks_and_ddl_records(projec
     row = {"id": 1, "paid": 2, "odd": 3, "at": None}
     ddl = {"source": source, "databaseName": "d", "ddl": "CREATE TABLE t", "tableChanges": [change]}
     values = [ddl, {"schema": schema, "payload": {"op": "c", "source": source, "after": row}}]
-    (table,) = _tables([Event("t", json.dumps(value), None) for value in values], None, "s", set())
+    (table,) = _tables([Event("t", json.dumps(value), None) for value in values], None, "s", {})
     assert table.comments == {"id": "The number", "paid": "What was { { paid }}", "odd": "In %"}
+
+
+@pytest.mark.parametrize("is_at_once", [True, False])
+@pytest.mark.parametrize("row", [{"id": 1, "note": "b", "__deleted": "false"}, {"id": 1, "note": "b"}])
+def test_a_topic_of_envelopes_and_flattened_rows_is_refused(row: dict[str, Any], is_at_once: bool) -> None:
+    """ExtractNewRecordState was switched on or off: of two tables neither would have all rows, and tombstones would
+    delete none.
+    """
+    from scripts.observe import Event
+    from scripts.tables_seen import _tables
+
+    source = {"connector": "postgresql", "schema": "public", "table": "t", "lsn": 1}
+    old = Event("pg.public.t", json.dumps({"op": "c", "after": {"id": 1, "note": "a"}, "source": source}), '{"id": 1}')
+    new = Event("pg.public.t", json.dumps(row), '{"id": 1}')
+    for before, after in ((old, new), (new, old)) if "__deleted" in row or is_at_once else ((old, new),):
+        known = {} if is_at_once else {one.identity: one for one in _tables([before], None, "s", {})}
+        events = [before, after] if is_at_once else [after]
+        with pytest.raises(LakehouseError, match=r"topic pg\.public\.t has rows in envelopes, and flattened ones"):
+            _tables(events, None, "s", known)
+    # What is no row of the table, a row of another topic, and what has models already, stop nothing.
+    of_others = [Event(old.topic, '{"hello": 1}', None), Event("t", new.value, new.key)]
+    delete = Event("pg.public.t", json.dumps({"op": "d", "source": source}), None)
+    assert _tables([old, *of_others], None, "s", {}) and _tables([delete, of_others[0]], None, "s", {})
+    if "__deleted" in row:
+        both = {one.identity: one for event in (old, new) for one in _tables([event], None, "s", {})}
+        assert len(_tables([old, new], None, "s", both)) == 2

@@ -21,7 +21,7 @@ def told(events: list[Any], connector: str | None) -> Any:
 
     ddl: dict[Any, list[dict[str, Any]]] = {}
     try:
-        tables = _tables(events, connector, "system", set(), ddl)
+        tables = _tables(events, connector, "system", {}, ddl)
     except LakehouseError as error:
         return str(error)
     known = {}
