@@ -78,8 +78,12 @@ def copy_of(project: Path) -> Iterator[Path]:
 
 
 def failing(copy: Path, selectors: list[str], *options: str) -> list[str]:
-    """The tests among these that fail, with `-x` the first of them; a call that takes too long is one."""
+    """The tests among these that fail, with `-x` the first of them; a call that takes too long is one.
+
+    Those of `make soak` run where they are named.
+    """
     fixed = ["-q", "-rfE", "-p", "no:cacheprovider", f"--basetemp={copy.parent}/pytest"]
+    fixed += ["-m", "soak or not soak"] if all("::" in one for one in selectors) else []
     pytest = subprocess.Popen(
         [sys.executable, "-m", "pytest", *fixed, *options, *selectors],
         cwd=copy,

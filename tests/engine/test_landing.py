@@ -640,6 +640,7 @@ def test_values_that_are_no_usable_event_are_rejected_with_their_reasons(lakehou
     }
 
 
+@pytest.mark.soak
 def test_a_value_of_30_mb_is_a_value(lakehouse: Lakehouse) -> None:
     lakehouse.run("big", [created(10, id=1, note="é" * (15 << 20)), created(11, id=2, note="small")])
 

@@ -89,6 +89,7 @@ def test_an_epoch_moves_the_rows_of_records_that_are_not_there_any_more(
     assert lakehouse.resets("epochal") == lakehouse.resets("early")
 
 
+@pytest.mark.soak
 def test_pruned_rows_get_the_types_and_columns_that_are_declared_now(lakehouse: Lakehouse) -> None:
     wrong = {**of_era(3, 0), "value": "{"}
     pruned(lakehouse, "kept_types", [of_era(1, 0), wrong], [of_era(2, 0)])
@@ -125,6 +126,7 @@ def test_what_pruned_rows_cannot_be_is_refused(lakehouse: Lakehouse) -> None:
     assert "its renamed changed, and bronze.kept_not has not 1 of its records" in failed.message
 
 
+@pytest.mark.soak
 def test_pruned_rows_keep_their_place_beside_another_topic_and_their_own_redelivery(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
@@ -142,6 +144,7 @@ def test_pruned_rows_keep_their_place_beside_another_topic_and_their_own_redeliv
     assert lakehouse.sql(found) == [(5, 4)]  # the redelivery has the position of the row that was kept
 
 
+@pytest.mark.soak
 def test_an_upgrade_keeps_pruned_changes_of_parts_of_documents(lakehouse: Lakehouse) -> None:
     events = Collection("kept_parts")
     events.add("c", 1, {"_id": 1, "a": 1, "b": "x"})
@@ -157,6 +160,7 @@ def test_an_upgrade_keeps_pruned_changes_of_parts_of_documents(lakehouse: Lakeho
     assert rebuilt == declared and lakehouse.rows("silver.kept_parts__kept_parts") == before
 
 
+@pytest.mark.soak
 def test_an_epoch_that_is_removed_after_its_run_died_leaves_no_trace(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
@@ -171,6 +175,7 @@ def test_an_epoch_that_is_removed_after_its_run_died_leaves_no_trace(
     assert log(lakehouse, "withdrawn") == before
 
 
+@pytest.mark.soak
 def test_a_history_is_not_read_again_from_a_log_that_lacks_what_was_pruned(lakehouse: Lakehouse) -> None:
     system, history = "short_log", "history.short_log__orders"
     write_model(lakehouse, system)
@@ -187,6 +192,7 @@ def test_a_history_is_not_read_again_from_a_log_that_lacks_what_was_pruned(lakeh
     assert lakehouse.sql(f"select note, _cdc_known_from, _cdc_known_to from {history} order by all") == known
 
 
+@pytest.mark.soak
 def test_other_epochs_do_not_count_a_rebuild_that_failed_before(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
@@ -202,6 +208,7 @@ def test_other_epochs_do_not_count_a_rebuild_that_failed_before(
     assert len(log(lakehouse, "epoch_failed")) == 6
 
 
+@pytest.mark.soak
 def test_an_append_beside_a_run_with_other_epochs_gets_these_as_well(
     lakehouse: Lakehouse,
     epochs: Any,  # noqa: F811
@@ -240,7 +247,7 @@ def test_an_append_beside_a_run_with_other_epochs_gets_these_as_well(
     ("system", "when"),
     [
         ("pruned_back", "before"),
-        ("pruned_far_back", "to before"),
+        pytest.param("pruned_far_back", "to before", marks=pytest.mark.soak),
         pytest.param("pruned_back_routed", "after", marks=pytest.mark.soak),
     ],
 )
@@ -297,6 +304,7 @@ def test_bronze_that_was_pruned_and_rolled_back_loses_nothing(lakehouse: Lakehou
     assert lakehouse.sql(f"select note from {system}.orders order by id") == [("f",), ("d",), ("e",)]
 
 
+@pytest.mark.soak
 @pytest.mark.loader
 def test_pruned_records_of_a_file_that_is_overwritten_are_kept_after_a_roll_back(
     lakehouse: Lakehouse, tmp_path: Path

@@ -208,6 +208,7 @@ def test_what_is_a_reset_and_what_is_none(lakehouse: Lakehouse, tmp_path: Path) 
     assert stored(lakehouse, "cases") == wanted
 
 
+@pytest.mark.soak
 def test_topic_and_log_that_were_made_anew_are_told_and_an_epoch_puts_them_right(
     lakehouse: Lakehouse, epochs: Any
 ) -> None:
@@ -272,6 +273,7 @@ def test_the_report_counts_a_change_of_key_once(lakehouse: Lakehouse) -> None:
     assert sum(one.events for one in figures.events) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.loader
 def test_bare_values_of_a_later_time_are_told_and_an_epoch_puts_them_right(
     lakehouse: Lakehouse, epochs: Any, tmp_path: Path
@@ -370,6 +372,7 @@ def test_partitions_that_overlap_are_compared_without_reading_all_of_the_log(
     assert stored(lakehouse, "overlapping") == {"public.orders": {"shop.public.orders/1": [4, 4, 1]}}
 
 
+@pytest.mark.soak
 def test_changes_without_a_position_are_compared_by_the_clock(lakehouse: Lakehouse) -> None:
     """Their order is that of a partition.
 

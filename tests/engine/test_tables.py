@@ -354,7 +354,7 @@ def test_table_whose_events_were_deleted_goes_on_and_is_not_built_anew(lakehouse
 
 
 @pytest.mark.loader
-@pytest.mark.parametrize("system", ["takenback", "takenback_routed"])
+@pytest.mark.parametrize("system", ["takenback", pytest.param("takenback_routed", marks=pytest.mark.soak)])
 def test_batches_that_were_taken_back_from_bronze_are_not_merged_by_halves(lakehouse: Lakehouse, system: str) -> None:
     """What lands next would have their numbers, which tables that have merged them would never read."""
     is_routed = system == "takenback_routed"

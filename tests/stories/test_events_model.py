@@ -7,6 +7,7 @@ from conftest import Lakehouse
 from test_routing import bare, change, counted, on_topic
 
 
+@pytest.mark.soak
 def test_nothing_is_lost_or_doubled_where_the_events_model_runs_alone_or_twice(
     lakehouse: Lakehouse, project: Path
 ) -> None:

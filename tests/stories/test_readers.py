@@ -65,6 +65,7 @@ def rows(arrow: Any) -> list[str]:
     return sorted(repr(plain(row)) for row in arrow.to_pylist())
 
 
+@pytest.mark.soak
 def test_other_readers_see_what_spark_sees_and_live_tables_in_place_of_views(
     lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: Callable[[bool], None]
 ) -> None:

@@ -25,6 +25,7 @@ def note(lsn: int, text: str) -> dict[str, Any]:
     return {**event("c", lsn, {"text": text}, {}, "notes"), "key": None}
 
 
+@pytest.mark.soak
 def test_views_become_tables_which_follow_what_lands_and_views_again(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

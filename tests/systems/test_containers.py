@@ -90,6 +90,7 @@ def image() -> Iterator[Image]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.soak
 def test_commands_of_the_page_in_a_project_that_cannot_be_written(image: Image) -> None:
     before = sorted(path for path in image.project.rglob("*"))
     (image.events / "other.jsonl").write_text(json.dumps(created(10, id=1)) + "\n")

@@ -342,6 +342,7 @@ def test_topic_that_was_created_anew_and_ends_with_the_same_tombstone_is_read_fr
     assert "recreated" in landed.notes[0]
 
 
+@pytest.mark.soak
 def test_partitions_that_come_are_read_and_those_that_go_are_told(lakehouse: Lakehouse, broker: Broker) -> None:
     topic = "partitions.public.orders"
     broker.create(topic)
@@ -642,6 +643,7 @@ def test_secrets_open_the_broker_and_are_shown_nowhere(
     assert shown == []
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("engine")
 def test_lost_records_end_the_run_with_an_error_after_the_rest_is_built(
     lakehouse: Lakehouse, broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
