@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from scripts.catalog import property_of
+from scripts.catalog import properties_of
 
 LANDED = "cdc-batch-landed"  # of a commit that took records: the newest batch, which bronze may have none of then
 PRUNED_TOPICS = "cdc.pruned-topics"  # a property of the table: topic → the newest batch of which records were pruned
@@ -137,7 +137,7 @@ def new_id() -> str:
 
 
 def state(spark: SparkSession, table: str) -> State:
-    head = property_of(spark, table, "current-snapshot-id")
+    head = properties_of(spark, table)["current-snapshot-id"]
     if head == "none":
         return State(None, 0, 0)
     landed = f"select cast(summary['cdc-batch'] as bigint) as landed from {table}.snapshots where {WITH_RECORDS}"

@@ -20,7 +20,7 @@ from scripts.built import (
     digest_of_macros,
     model_files,
 )
-from scripts.catalog import kind_of_views, properties_of, property_of, relations_in, tables_in
+from scripts.catalog import kind_of_views, properties_of, relations_in, tables_in
 from scripts.declared import declared_tables
 from scripts.history import check_schemas, write_history
 from scripts.names import SYSTEM_MODELS
@@ -209,7 +209,7 @@ def _keyed_otherwise(spark: SparkSession, system: str, tables: set[str]) -> list
         silver = declared.model("silver", system)
         if declared.table.keys and silver in tables:
             keys = digest_of_keys(declared.table.kept(declared.table.keys))
-            if property_of(spark, f"silver.`{silver}`", "cdc.keys") != keys:
+            if properties_of(spark, f"silver.`{silver}`").get("cdc.keys") != keys:
                 found += [declared.model(layer, system) for layer in ("staging", "silver", "live")]
     return found
 

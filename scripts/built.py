@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scripts.catalog import kind_of_views, property_of, tables_in
+from scripts.catalog import kind_of_views, properties_of, tables_in
+from scripts.files import put
 from scripts.own_models import is_scaffolded
 from scripts.spark import PROJECT, lakehouse_dir
 
@@ -78,9 +79,7 @@ class Built:
         return system in self.state["batches"] and self.state["views"].get(system, "view") == "view"
 
     def save(self) -> None:
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(self.state, indent=1, sort_keys=True), encoding="utf-8")
-        part.replace(self.path)
+        put(self.path, json.dumps(self.state, indent=1, sort_keys=True))
 
 
 def counted_up_to(spark: SparkSession, system: str, known: str) -> str:
@@ -92,14 +91,14 @@ def counted_up_to(spark: SparkSession, system: str, known: str) -> str:
     counts = f"monitoring.`{system}__event_counts`"
     if not spark.catalog.tableExists(counts):
         return "none 0"
-    snapshot = property_of(spark, counts, "current-snapshot-id")
+    snapshot = properties_of(spark, counts)["current-snapshot-id"]
     if known.startswith(f"{snapshot} "):
         return known
     return f"{snapshot} {spark.sql(f'select max(batch) as batch from {counts}').collect()[0].batch or 0}"
 
 
 def bronze_id(spark: SparkSession, system: str) -> str:
-    return property_of(spark, f"bronze.`{system}`", "cdc.id")
+    return properties_of(spark, f"bronze.`{system}`").get("cdc.id", "")
 
 
 def model_files(system: str) -> list[Path]:

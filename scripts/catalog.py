@@ -36,12 +36,8 @@ def tables_in(spark: SparkSession, schema: str, *kinds: str) -> set[str]:
     return {row[1] for row in rows if not row.isTemporary}
 
 
-def property_of(spark: SparkSession, table: str, name: str) -> str:
-    """A property of a table; Iceberg has some of its own, such as `current-snapshot-id`."""
-    return str(spark.sql(f"show tblproperties {table} ('{name}')").collect()[0].value)
-
-
 def properties_of(spark: SparkSession, table: str) -> dict[str, str]:
+    """The properties of a table; Iceberg has some of its own, such as `current-snapshot-id`."""
     return {row.key: row.value for row in spark.sql(f"show tblproperties {table}").collect()}
 
 

@@ -21,6 +21,7 @@ from scripts.declared import Declared, declared_tables
 from scripts.erased_rows import Rows, find_table, parse_keys
 from scripts.errors import LakehouseError, UsageError
 from scripts.ledger import complete
+from scripts.literals import sql_text
 from scripts.maintain import Maintenance, all_tables
 from scripts.messages import end_with, refuse_words, say, shown
 from scripts.prune import readers
@@ -74,7 +75,7 @@ class Erasure:
         self._check_no_other_log()
         self._check_all_is_merged([self.silver, *[self.history] * has_history])
         rows.check_other_keys()
-        states = {table: rows.of_state(table) for table in [self.silver, *[self.history] * has_history]}
+        states = dict.fromkeys([self.silver, *[self.history] * has_history], rows.of_state)
         there = any(self._count(table, condition) for table, condition in [*states.items(), (log, rows.of_log)])
         if not there and ERASING not in properties_of(self.spark, log):
             raise LakehouseError(f"{self.system}: no row or event of {self.declared.table.name} has this key.")
@@ -112,7 +113,7 @@ class Erasure:
         rejected = f"event_id in (select _cdc_event_id from {rows.log} where {rows.of_log})"
         if self.declared.routed:
             rejected += f" or event_id in (select {RECORD} from {self.events} where {rows.of_no_table})"
-        views = {f"`{schema}`.`{name}`": rows.of_state(name) for schema in (system, f"{system}_history")}
+        views = {f"`{schema}`.`{name}`": rows.of_state for schema in (system, f"{system}_history")}
         views[f"`monitoring`.`{system}__rejected_events`"] = rejected
         there = all_tables(self.spark)
         return {table: condition for table, condition in views.items() if table in there}
@@ -131,9 +132,9 @@ class Erasure:
         log, system = self.rows.log, self.system
         behind = f"{system}: the tables are behind what has landed. First: make run SYSTEM={system}"
         read = readers(self.spark, system)
-        marks = ", ".join(f"({batch}L, {topic})" for topic, batch in self.rows.literals(read.topics))
+        marks = ", ".join(f"({batch}L, {sql_text(topic)})" for topic, batch in read.topics.items())
         unread = f"select 1 from bronze.`{system}` join (values {marks}) as marks (up_to, topic) using (topic)"
-        topics = ", ".join(topic for topic, _ in self.rows.literals(dict.fromkeys(self.declared.table.topics, 0)))
+        topics = ", ".join(map(sql_text, self.declared.table.topics))
         unread += f" where batch > up_to and error is null and topic in ({topics}) limit 1"
         if read.routed or self.spark.sql(unread).collect():
             raise LakehouseError(behind)
@@ -241,7 +242,7 @@ class Erasure:
     def _count_again(self, batches: list[int]) -> None:
         """Count the records of the table that stay in these batches."""
         counts, numbers = f"monitoring.`{self.system}__event_counts`", ", ".join(map(str, batches))
-        name = self.rows.literal(self.declared.table.name)
+        name = sql_text(self.declared.table.name)
         same = ("source_table", "batch", "kind", "op", "reject_reason")
         self._sql(
             counts,

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -69,23 +68,12 @@ class Rows:
             raise LakehouseError(f"{system}: {self.log} is not there. First: make run SYSTEM={system}")
         self._spark, self._declared, self._keys = spark, declared, keys
         self._types = dict(spark.table(self.log).dtypes)
-        self._typed = " or ".join(f"({' and '.join(self._equal(*pair) for pair in key.items())})" for key in keys)
+        rows = " or ".join(f"({' and '.join(self._equal(*pair) for pair in key.items())})" for key in keys)
+        self.of_state = f"({rows})"  # in silver and in a history
         self._check_values()
         self._texts = self._key_texts()
         rejected = f"_cdc_kind in ('tombstone', 'rejected') and {self._has_key_text('_cdc_key')}"
-        self.of_log = f"coalesce(_cdc_kind in ('change', 'rejected') and ({self._typed}) or {rejected}, false)"
-
-    @staticmethod
-    def literal(text: str) -> str:
-        return sql_text(text)
-
-    @staticmethod
-    def literals(numbers: Mapping[str, int]) -> list[tuple[str, int]]:
-        return [(sql_text(text), number) for text, number in numbers.items()]
-
-    def of_state(self, _: str) -> str:
-        """The condition of these rows in silver and in a history."""
-        return f"({self._typed})"
+        self.of_log = f"coalesce(_cdc_kind in ('change', 'rejected') and {self.of_state} or {rejected}, false)"
 
     def of_records(self, batches: list[int], coordinates: str, events: str) -> str:
         """The condition of the records behind them in bronze and in `events`, the events model if there is one."""
@@ -110,10 +98,10 @@ class Rows:
         """
         names = ", ".join(map(_column, self._keys[0]))
         place = "_cdc_batch, _cdc_place_hash, _cdc_place_number"
-        of_key = f"_cdc_kind in ('change', 'rejected') and ({self._typed})"
+        of_key = f"_cdc_kind in ('change', 'rejected') and {self.of_state}"
         others = self._spark.sql(f"""
             select distinct {names} from {self.log}
-            where _cdc_kind = 'change' and not ({self._typed})
+            where _cdc_kind = 'change' and not {self.of_state}
                 and ({place}) in (select {place} from {self.log} where {of_key})
             """).collect()
         if others:
@@ -136,7 +124,7 @@ class Rows:
         if set(table.keys) not in map(set, table.message_keys):
             return []
         is_record = "_cdc_kind = 'change' and not endswith(coalesce(_cdc_event_id, ''), '#before')"
-        query = f"select distinct _cdc_key as text from {self.log} where {is_record} and ({self._typed})"
+        query = f"select distinct _cdc_key as text from {self.log} where {is_record} and {self.of_state}"
         return [row.text for row in self._spark.sql(query).collect() if row.text is not None]
 
     def _has_key_text(self, column: str) -> str:

@@ -91,3 +91,11 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
             if path.is_file():
                 found.append(path)
     return found, hidden
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

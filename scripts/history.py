@@ -5,8 +5,9 @@ from pathlib import Path
 
 from scripts.declared import Declared, declared_tables
 from scripts.errors import UsageError
+from scripts.files import put
 from scripts.literals import quoted_list
-from scripts.written_models import put, says
+from scripts.written_models import says
 from scripts.written_yaml import dump
 
 COLUMNS = (
@@ -20,12 +21,7 @@ COLUMNS = (
     "_cdc_valid_from_landing",
     "_cdc_is_current",
 )
-OF_KNOWLEDGE = ("_cdc_known_from", "_cdc_known_to", "_cdc_known_from_at", "_cdc_known_to_at")
-
-
-def history_models(system: str, declared: Declared) -> list[str]:
-    """The names of the two models of a history: the table of all versions, and the view of those that are known now."""
-    return [f"history_{system}__{declared.relation}", f"versions_{system}__{declared.relation}"]
+ALL_COLUMNS = (*COLUMNS, "_cdc_known_from", "_cdc_known_to", "_cdc_known_from_at", "_cdc_known_to_at")
 
 
 def check_schemas(system: str, has_history: bool, models: Path) -> None:
@@ -89,19 +85,19 @@ def follow_keys(system: str, before: Declared, declared: Declared, models: Path)
 
 def _files(system: str, declared: Declared) -> dict[str, str]:
     """The files of a history below `models/`: path → text."""
-    history, versions = history_models(system, declared)
+    history, versions = (f"{of}_{system}__{declared.relation}" for of in ("history", "versions"))
     table, changes = declared.table, declared.model("staging", system)
+    described = (
+        (history, f"All versions of the rows of `{table.name}`, and what was known of them when.", ALL_COLUMNS),
+        (versions, f"The versions of the rows of `{table.name}`, as they are known now.", COLUMNS),
+    )
     properties = [
         {
-            "name": history,
-            "description": f"All versions of the rows of `{table.name}`, and what was known of them when.",
-            "columns": [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in COLUMNS + OF_KNOWLEDGE],
-        },
-        {
-            "name": versions,
-            "description": f"The versions of the rows of `{table.name}`, as they are known now.",
-            "columns": [{"name": name, "description": f"{{{{ doc('{name}') }}}}"} for name in COLUMNS],
-        },
+            "name": name,
+            "description": text,
+            "columns": [{"name": column, "description": f"{{{{ doc('{column}') }}}}"} for column in columns],
+        }
+        for name, text, columns in described
     ]
     return {
         f"history/{system}/{history}.sql": (

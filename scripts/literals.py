@@ -16,8 +16,10 @@ def quoted(text: str) -> str:
 
 
 def sql_text(text: str) -> str:
-    """A literal of Spark's SQL."""
-    return "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"
+    """A text as a literal of Spark that a terminal shows and a person can copy: what is not printable is an escape."""
+    escapes = {"\\": "\\\\", "'": "\\'"}
+    shown = (escapes.get(each, each if each.isprintable() else rf"\U{ord(each):08x}") for each in text)
+    return "'" + "".join(shown) + "'"
 
 
 def _is_odd(text: str) -> bool:

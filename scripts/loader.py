@@ -40,14 +40,6 @@ class _Attempt:
     def table(self) -> str:
         return f"bronze.`{self.system}`"
 
-    def write(self, records: DataFrame) -> None:
-        """Commit records under the next number.
-
-        Raises:
-            OtherLoader: somebody else has committed that batch.
-        """
-        bronze.write(self.table, records, self.ledger.given + 1, self.snapshot)
-
 
 def land_files(
     spark: SparkSession, system: str, files: list[File], say: Callable[[str], None] = lambda _: None
@@ -187,7 +179,7 @@ def _commit(attempt: _Attempt, chunk: Chunk) -> bool:
     if not kept:
         landed.repeated += repeated
         return False
-    attempt.write(_frame(attempt.spark, records, chunk.heads))
+    bronze.write(attempt.table, _frame(attempt.spark, records, chunk.heads), attempt.ledger.given + 1, attempt.snapshot)
     landed.records += kept
     landed.repeated += repeated
     landed.invalid += chunk.invalid
@@ -235,7 +227,7 @@ def _commit_offered(attempt: _Attempt, topics: Topics, span: Offered) -> bool:
             return False
         held = bronze.held(spark, table, span.offsets)
         records = bronze.identified(records).join(held, IDENTITY, "left_anti").drop("content")
-    attempt.write(records)
+    bronze.write(attempt.table, records, attempt.ledger.given + 1, attempt.snapshot)
     # Of all offsets none may hold a record: then the number is still free. The table may be another again by now.
     batch = attempt.ledger.given + 1
     committed = bronze.snapshot_of(spark, table, batch)

@@ -18,10 +18,12 @@ from scripts import runs
 from scripts.catalog import relations_in
 from scripts.declared import Declared, declared_tables
 from scripts.errors import LakehouseError, UsageError
+from scripts.files import put
+from scripts.literals import sql_text
 from scripts.maintain import all_tables, of_system
 from scripts.messages import end_with, refuse_words, say
 from scripts.report_page import Commit, Delay, Events, Figures, Reject, Rows, page
-from scripts.results import counts_of, counts_of_table, sql_text
+from scripts.results import counts_of, counts_of_table
 from scripts.spark import PROJECT, lakehouse_dir, local_target, session
 
 RUNS = 40
@@ -135,22 +137,17 @@ class Report:
 
     def read_delays(self) -> None:
         times = ("changed_at", "kafka_at", "landed_at", "merged_at")
+        there = relations_in(self.spark, "monitoring")
         queries = {
             system: [
                 f"select {sql_text(system)} as system, source_table as name,"
                 f" {', '.join(f'unix_millis({at}) / 1000 as {at}' for at in times)} from monitoring.`{system}__lag`"
             ]
             for system, of_system in self.declared.items()
-            if of_system and f"{system}__lag" in self.monitoring()
+            if of_system and f"{system}__lag" in there
         }
         for row in self.ask("delays", queries):
             self.figures[row.system].delays.append(Delay(row.name, *(row[at] for at in times)))
-
-    def monitoring(self) -> set[str]:
-        """The tables and views of monitoring."""
-        if not hasattr(self, "_monitoring"):
-            self._monitoring = relations_in(self.spark, "monitoring")
-        return self._monitoring
 
     def read_rows(self) -> None:
         """Rows and deleted rows of the tables with a key; records of the others."""
@@ -193,15 +190,6 @@ class Report:
             self.figures[row.system].commits.append(Commit(row.name, row.at, *numbers))
 
 
-def write(text: str) -> Path:
-    """The page, replaced as a whole."""
-    path = lakehouse_dir() / "report.html"
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-    return path
-
-
 def report(spark: SparkSession, system: str) -> Path:
     """Write the page of a system, of all if it is empty. Returns its place.
 
@@ -218,7 +206,9 @@ def report(spark: SparkSession, system: str) -> Path:
         systems = [system]
     figures = Report(spark, systems, tables).read()
     last = [run for run in runs.last(runs.KEPT) if not system or system in run["systems"]]
-    return write(page(figures, last[-RUNS:], time.time()))
+    path = lakehouse_dir() / "report.html"
+    put(path, page(figures, last[-RUNS:], time.time()))
+    return path
 
 
 def main() -> int:

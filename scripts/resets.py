@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from scripts import dbt_commands, runs
 from scripts.built import MODELS
-from scripts.catalog import property_of, tables_in
+from scripts.catalog import properties_of, tables_in
 from scripts.declared import declared_tables
 from scripts.messages import say
 
@@ -35,7 +35,7 @@ def resets(spark: SparkSession, systems: list[str]) -> dict[str, dict[str, dict[
     found: dict[str, dict[str, dict[str, list[int]]]] = {system: {} for system in systems}
     for system, logs in _logs(spark, systems).items():
         for table, log in logs.items():
-            stored = property_of(spark, f"staging.`{log}`", "cdc.resets")
+            stored = properties_of(spark, f"staging.`{log}`").get("cdc.resets", "")
             if stored.startswith("{") and (places := json.loads(stored)):
                 found[system][table] = places
     return found

@@ -10,6 +10,7 @@ from scripts import runs
 from scripts.built import MODELS, Built
 from scripts.catalog import tables_in
 from scripts.declared import Declared, declared_tables
+from scripts.literals import sql_text
 from scripts.messages import say, shown
 
 REASONS_SHOWN = 5  # of a table
@@ -189,13 +190,6 @@ def _rejects(system: str, table: str | None, rows: list[Any]) -> list[str]:
         *([f"  {others:,} for other reasons"] if others else []),
         f"  select reason, event_id, value from monitoring.`{system}__rejected_events` where source_table {quoted}",
     ]
-
-
-def sql_text(text: str) -> str:
-    """A text as a literal of Spark that a terminal shows and a person can copy: what is not printable is an escape."""
-    escapes = {"\\": "\\\\", "'": "\\'"}
-    shown = (escapes.get(each, each if each.isprintable() else rf"\U{ord(each):08x}") for each in text)
-    return "'" + "".join(shown) + "'"
 
 
 def _live_rows(spark: SparkSession, tables: dict[str, list[Declared]]) -> dict[tuple[str, str], Any]:

@@ -36,11 +36,6 @@ def locked(lock: str) -> dict[str, tuple[str, str]]:
     return {coordinates: (digest, licence) for coordinates, digest, licence in entries}
 
 
-def locked_jars(lock: str = "jars.lock") -> dict[str, str]:
-    """Coordinates → SHA-256."""
-    return {coordinates: digest for coordinates, (digest, _) in locked(lock).items()}
-
-
 def jar_name(coordinates: str) -> str:
     """The name that Spark gives to a resolved jar."""
     group, artifact, version = coordinates.split(":")
@@ -51,7 +46,7 @@ def missing(folder: Path, lock: str = "jars.lock") -> list[str]:
     """Coordinates whose jar is not in `folder` or is not the one that was locked."""
     return [
         coordinates
-        for coordinates, digest in locked_jars(lock).items()
+        for coordinates, (digest, _) in locked(lock).items()
         if not (folder / jar_name(coordinates)).exists()
         or hashlib.sha256((folder / jar_name(coordinates)).read_bytes()).hexdigest() != digest
     ]
@@ -158,7 +153,7 @@ def kafka_jars(resolved: bool = True) -> list[Path]:
     folder = _folder() / "kafka"
     if resolved:
         resolve(folder, "kafka.lock")
-    return [folder / jar_name(coordinates) for coordinates in locked_jars("kafka.lock")]
+    return [folder / jar_name(coordinates) for coordinates in locked("kafka.lock")]
 
 
 def resolve_for_output() -> None:

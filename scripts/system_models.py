@@ -9,10 +9,11 @@ from typing import Any
 
 from scripts.bronze import BRONZE_COLUMNS
 from scripts.declared import Declared, declared_tables
+from scripts.files import put
 from scripts.literals import quoted, quoted_list
 from scripts.scaffolded import Scaffolded
 from scripts.schema import TableSeen
-from scripts.written_models import put, says
+from scripts.written_models import says
 from scripts.written_yaml import dump
 
 # The models of a system as a whole: name → its description, with the system to be filled in, and its columns.

@@ -11,20 +11,13 @@ import yaml
 
 from scripts.declared import Declared, declared_in, declared_table, holding_model
 from scripts.errors import LakehouseError
+from scripts.files import put
 from scripts.scaffolded import Scaffolded
 from scripts.spark import read_yaml
 from scripts.table_models import models_of, properties_of, properties_path
 from scripts.written_yaml import LOADER, dump, updated
 
 INTENDED = ".intended"  # after the name of a YAML file whose models are being written
-
-
-def put(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
 
 
 def says(path: Path, text: str) -> bool:

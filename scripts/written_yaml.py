@@ -93,9 +93,7 @@ class _Edit:
         it.
         """
         text = self.text
-        for (start, end, new), _ in sorted(
-            zip(self.changes, range(len(self.changes)), strict=True), key=_place, reverse=True
-        ):
+        for start, end, new in sorted(self.changes, key=lambda change: change[:2])[::-1]:
             text = text[:start] + new.replace("\n", self.line_end) + text[end:]
         return text
 
@@ -266,11 +264,6 @@ class _Edit:
             return index
         end = self.text.find("\n", index)
         return len(self.text) if end < 0 else end + 1
-
-
-def _place(change: tuple[tuple[int, int, str], int]) -> tuple[int, int, int]:
-    (start, end, _), number = change
-    return start, end, number
 
 
 def _is_block(node: Any) -> bool:

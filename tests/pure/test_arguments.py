@@ -84,7 +84,7 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
 ) -> None:
     from scripts import setup
 
-    jars = list(setup.locked_jars())
+    jars = list(setup.locked("jars.lock"))
     sqlite = next(jar for jar in jars if "sqlite" in jar)
     for jar in jars:
         shutil.copy(Path(os.environ["LAKEHOUSE_JARS"]) / setup.jar_name(jar), tmp_path)
@@ -96,7 +96,7 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(
     locks = tmp_path / "locks"
     locks.mkdir()
     lock = (setup.LOCKS / "jars.lock").read_text()
-    (locks / "jars.lock").write_text(lock.replace(setup.locked_jars()[sqlite], "0" * 64))
+    (locks / "jars.lock").write_text(lock.replace(setup.locked("jars.lock")[sqlite][0], "0" * 64))
     with (tmp_path / setup.jar_name(sqlite)).open("rb") as file:
         with monkeypatch.context() as patch:
             patch.setattr(setup, "LOCKS", locks)
@@ -183,7 +183,7 @@ def test_a_broken_local_cache_of_jars_is_named(project: Path, tmp_path: Path, mo
     problem = "java.lang.RuntimeException: [download failed: org.apache.commons#commons-pool2;2.12.1!commons-pool2.jar]"
     ended = SimpleNamespace(stderr=f'  File "errors.py", line 1\n: {problem}\n')
     monkeypatch.setattr("scripts.setup.subprocess.run", lambda *_, **__: ended)
-    monkeypatch.setattr(setup, "locked_jars", lambda _: {jar: "digest"})
+    monkeypatch.setattr(setup, "locked", lambda _: {jar: ("digest", "licence")})
     monkeypatch.setattr("scripts.setup.Path.home", lambda: tmp_path)
     told = f"these jars could not be resolved, or are not the ones of scripts/kafka.lock: {jar}. {problem[28:]}\n"
     with pytest.raises(LakehouseError, match="^" + re.escape(told + "Check that Maven Central")):
