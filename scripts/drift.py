@@ -1,6 +1,6 @@
 """Where new events of a table are not as its models declare it: of another connector, key or type."""
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -189,39 +189,56 @@ def _check_types(system: str, seen: TableSeen, declared: Declared, models: Path,
     Args:
         changed: what DDL records say so of, where no schema block does.
     """
-    table, columns = declared.table, declared_columns(system, declared, models)
+    columns = declared_columns(system, declared, models)
     is_untouched = models_are_untouched(system, declared, models)
-    # Each row says its types itself, those that are to come, too: a DDL record alone tells only what it cannot say.
-    has_blocks = seen.kinds or (table.schemas and not seen.types_from)
-    by_record = is_changed if has_blocks else stands_for_another
     new = {name: kind for name, kind in seen.columns.items() if name in seen.kinds and name not in columns}
     for name, known in {**columns, **new}.items():
-        of_ddl = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
-        of_ddl |= {changed[name]} if name in changed else set()
-        for kind in sorted(seen.kinds.get(name, of_ddl)):
-            # From a DDL record, in the connector's default mode where nothing tells another.
-            is_guessed = name not in seen.kinds
-            is_accepted = kind in table.misread.get(name, []) and (is_guessed or name not in table.keys)
-            says_more = not is_guessed and table.says_more(name, known, kind) and name not in seen.signed
-            # A DDL record alone tells: the schema blocks before and after it are alike.
-            by_ddl = says_more and name in changed and is_changed(changed[name], known)
-            has_wide = not (is_guessed or by_ddl or has_one_type(table, name))
-            wide = widest_type(known, seen.kinds[name]) if has_wide else known
-            # `update_table` declares it where nobody has edited the models.
-            is_held = has_wide and not is_misread(kind, wide)
-            is_other = by_ddl or (by_record if is_guessed else is_misread)(kind, known) and not says_more
-            if is_other and not (is_accepted or (is_held and is_untouched)):
-                told = "is declared" if name in columns else "is new and would be"
-                raise LakehouseError(
-                    f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
-                    " which would be read as other values. Nothing of the system is built."
-                    f" {_way_out(system, declared, name, kind, wide if is_held else '', name in columns, is_guessed)}"
-                    " (docs/operating.md#when-a-column-changes-its-type)."
-                )
+        by_ddl_alone = name not in seen.kinds
+        misread = _misread_by_ddl if by_ddl_alone else _misread_by_blocks
+        for kind, wide in misread(seen, declared.table, name, known, changed):
+            if wide and is_untouched:  # `update_table` declares it
+                continue
+            told = "is declared" if name in columns else "is new and would be"
+            raise LakehouseError(
+                f"system {system}, table {seen.name}: column {name} {told} {known}, and new events have {kind},"
+                " which would be read as other values. Nothing of the system is built."
+                f" {_way_out(system, declared, name, kind, wide, name in columns, by_ddl_alone)}"
+                " (docs/operating.md#when-a-column-changes-its-type)."
+            )
+
+
+def _misread_by_blocks(
+    seen: TableSeen, table: TableSeen, name: str, known: str, changed: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The types in schema blocks of new events that `known` reads as other values, each with the type that holds both,
+    or an empty text.
+    """
+    for kind in sorted(seen.kinds[name]):
+        says_more = table.says_more(name, known, kind) and name not in seen.signed
+        # A DDL record alone tells: the schema blocks before and after it are alike.
+        by_ddl = says_more and name in changed and is_changed(changed[name], known)
+        is_accepted = kind in table.misread.get(name, []) and name not in table.keys
+        if not is_accepted and (by_ddl or (is_misread(kind, known) and not says_more)):
+            wide = "" if by_ddl or has_one_type(table, name) else widest_type(known, seen.kinds[name])
+            yield kind, "" if not wide or is_misread(kind, wide) else wide
+
+
+def _misread_by_ddl(
+    seen: TableSeen, table: TableSeen, name: str, known: str, changed: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The types that DDL records alone say, in the connector's default mode where nothing tells another."""
+    # Each row says its types itself, those that are to come, too: a DDL record alone tells only what it cannot say.
+    has_blocks = seen.kinds or (table.schemas and not seen.types_from)
+    is_other = is_changed if has_blocks else stands_for_another
+    kinds = {kind for kind in seen.possible.get(name, ()) if kind.partition("(")[0] == known.partition("(")[0]}
+    kinds |= {changed[name]} if name in changed else set()
+    for kind in sorted(kinds - set(table.misread.get(name, []))):
+        if is_other(kind, known):
+            yield kind, ""
 
 
 def _way_out(
-    system: str, declared: Declared, name: str, kind: str, wide: str, has_column: bool, is_guessed: bool
+    system: str, declared: Declared, name: str, kind: str, wide: str, has_column: bool, by_ddl_alone: bool
 ) -> str:
     """What to do about a column whose new events have another type, which `wide` holds too."""
     silver, staging = (declared.model(layer, system) for layer in ("silver", "staging"))
@@ -235,7 +252,7 @@ def _way_out(
     if name in declared.table.keys:
         unsigned = f"if no value was negative, declare it {kind!r} in {files}; else " if kind == "uint64" else ""
         misread = f"write misread: {{{name!r}: [{kind!r}]}} in models/silver/{system}/{silver}.yml"
-        stays = f", and for the DDL record, which stays, {misread}" if is_guessed else ""
+        stays = f", and for the DDL record, which stays, {misread}" if by_ddl_alone else ""
         return (
             f"It is part of the key: {unsigned}land a snapshot of the table, and what follows it, as a SYSTEM of its"
             f" own, and take these events out of this one{stays}"
