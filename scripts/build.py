@@ -120,7 +120,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
         for path, missing in sorted(own.waiting.items()):
             say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
-    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
+    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and wanted.get(name) is False}
     others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
     if kind_of_views() == "table" and any(built.has_views(system) for system in systems):
         _drop_views(spark, manifest, wanted.keys() | own.chosen.keys())
@@ -245,59 +245,33 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
     """
     if number := refresh(spark, todo, say):
         return number
-    systems = [request.system for request in todo]
+    system = todo[0].system
+    names = {path.stem for path in model_files(system)}
+    rejects = f"{system}__rejected_events"
+    found: list[Any] = []
+    if rejects in names:
+        found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
+    if not found:
+        say(f"{system}: no record is rejected.")
     rebuilt: list[str] = []
     others: list[str] = []
-    for system in systems:
-        models = {path.stem for path in model_files(system)}
-        rejects = f"{system}__rejected_events"
-        found: list[Any] = []
-        if rejects in models:
-            found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
-        if not found:
-            say(f"{system}: no record is rejected.")
-        is_routed, before = False, len(others)
-        logs = tables_in(spark, "staging")
-        for one in declared_tables(system, MODELS).values():
-            layers = [one.model(layer, system) for layer in ("staging", "silver")]
-            if one.routed and (None,) in found:
-                is_routed = True
-                rebuilt += layers
-            elif (one.table.name,) in found or (
-                layers[0] in logs and "cdc.replayed" in properties_of(spark, f"staging.`{layers[0]}`")
-            ):  # or another machine's replay may have died before silver was merged
-                others += layers
-        rebuilt += [f"{system}__events"] if is_routed else []
-        others += sorted(_monitoring(system)) if found or len(others) > before else []
-    if not others and not rebuilt:
+    logs = tables_in(spark, "staging")
+    for one in declared_tables(system, MODELS).values():
+        layers = [one.model(layer, system) for layer in ("staging", "silver")]
+        if one.routed and (None,) in found:
+            rebuilt += layers
+        elif (one.table.name,) in found or (
+            layers[0] in logs and "cdc.replayed" in properties_of(spark, f"staging.`{layers[0]}`")
+        ):  # or another machine's replay may have died before silver was merged
+            others += layers
+    if not others and not rebuilt and not found:
         return 0
+    rebuilt += [f"{system}__events"] if rebuilt else []
     with _building(say):
-        failed: list[str] = []
-        built, models = Built(), {*rebuilt, *others}
-        texts = {name: text for name, text in built.state["models"].items() if name in models}
+        built = Built()
         # Until all is done, the next run builds these, and what reads them: nothing else tells what was replayed.
-        built.state["models"] = {name: text for name, text in built.state["models"].items() if name not in models}
+        forgotten = {*rebuilt, *others, *_monitoring(system)}
+        built.state["models"] = {name: text for name, text in built.state["models"].items() if name not in forgotten}
         built.save()
-        manifest = dbt_commands.manifest()
-        for names, options in ((rebuilt, ["--full-refresh"]), (others, [])):
-            if names:
-                failed += _run(_with_live_tables(manifest, systems, names), options, say, names, manifest)
-        failed += resets.ask(spark, systems, [*rebuilt, *others], say, manifest)
-        if not failed:
-            failed += _build_own(built, [*others, *rebuilt], say, manifest)
-            built.state["models"] |= texts
-            built.save()
-    return len(failed)
-
-
-def _build_own(built: Built, changed: list[str], say: Say, manifest: Any) -> list[str]:
-    """Build the models that people wrote and that read the changed ones. Returns those that failed."""
-    own = OwnModels(own_files(MODELS, digest_of_macros()), built.state["own"], set(), built.state["batches"].keys())
-    failed: list[str] = []
-    if own.files:
-        own.choose(manifest, changed, [])
-        if own.chosen:
-            failed = _run(sorted(own.chosen), [], say, own.chosen, manifest)
-        built.state["own"] = own.state_after(failed)
-        built.save()
-    return failed
+        batch, refused = int(built.state["batches"][system]), set(built.state["refused"].get(system, []))
+        return build(spark, [system], [Scaffolded(batch, batch, rebuilt=rebuilt, refused=refused)], say)
