@@ -31,6 +31,7 @@ def main() -> None:
     target = PROJECT / os.environ.get("DBT_TARGET_PATH", "target")
     manifest, catalog = (json.loads((target / f"{name}.json").read_text("utf-8")) for name in ("manifest", "catalog"))
     describe(manifest, catalog)
+    hide_helpers(manifest)
     add_pages(manifest, PAGES)
     site = (target / "index.html").read_text("utf-8")
     for name, content in (("MANIFEST", manifest), ("CATALOG", catalog)):
@@ -59,6 +60,12 @@ def describe(manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
             if column in keys:
                 told["constraints"] = [*(told.get("constraints") or []), {"type": "primary_key"}]
             told["description"] = told["description"] or next(filter(None, known), "")
+
+
+def hide_helpers(manifest: dict[str, Any]) -> None:
+    """Leave out the macros that others than this project need not know: their names begin with `_`."""
+    for macro in manifest["macros"].values():
+        macro["docs"]["show"] &= not macro["name"].startswith("_")
 
 
 def add_pages(manifest: dict[str, Any], pages: Path) -> None:

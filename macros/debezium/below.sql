@@ -4,10 +4,10 @@
 {% macro _found_resets(asked) -%}
     {%- set candidates, resets = ['below._cdc_append > ' ~ asked.above], {} -%}
     {%- for place, found in fromjson(asked.known).items() -%}
-        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_number between ' ~ found[0]
-            ~ ' and ' ~ found[1]) -%}
+        {%- do candidates.append('below._cdc_place = ' ~ literal(place) ~ ' and below._cdc_place_number between '
+            ~ found[0] ~ ' and ' ~ found[1]) -%}
     {%- endfor -%}
-    {%- set all = _in_place(asked.changes, "_cdc_kind in ('change', 'truncate') and _cdc_append <= " ~ asked.up_to) -%}
+    {%- set all = _in_place(asked.changes, '_cdc_append <= ' ~ asked.up_to) -%}
     {%- set of_log = dict(asked, is_truncated=asked.is_truncated or asked.known != '{}') -%}
     {%- set rows = all if of_log.is_truncated or not asked.has_key else _of_new_keys(asked, all) -%}
     {%- set below = _changes_below(of_log, all, rows) -%}
@@ -48,7 +48,7 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
 
 {#- What is asked of a change below others. -#}
 {% macro _columns_below(keys) -%}
-    {{ _quoted_list(keys, 'new.{}, ', '') }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_number,
+    {{ _quoted_list(keys, 'new.{}, ', '') }}new._cdc_op, new._cdc_log, new._cdc_place, new._cdc_place_number,
         new._cdc_append, new._cdc_changed_at
 {%- endmacro %}
 
@@ -59,7 +59,7 @@ left semi join (select {{ _quoted_list(asked['keys']) }} from {{ asked.changes }
 -#}
 {% macro _below_of_key(keys, dated, rows) -%}
 {%- set of_key = 'partition by ' ~ _quoted_list(keys) -%}
-{%- set in_place = of_key ~ ', _cdc_place, _cdc_epoch order by _cdc_batch, _cdc_number' -%}
+{%- set in_place = of_key ~ ', _cdc_place, _cdc_epoch order by _cdc_batch, _cdc_place_number' -%}
 {%- set before = 'rows between unbounded preceding and 1 preceding' -%}
 select {{ _columns_below(keys) }}
 from (
@@ -67,7 +67,9 @@ from (
         *,
         min(_cdc_changed_at) over ({{ of_key }} order by _cdc_log desc {{ before }}) as _cdc_earliest_above,
         max(_cdc_log) over ({{ in_place }} {{ before }}) as _cdc_highest,
-        lag(_cdc_op) over ({{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_number, _cdc_batch) as _cdc_op_before
+        lag(_cdc_op) over (
+            {{ of_key }}, _cdc_place, _cdc_epoch order by _cdc_place_number, _cdc_batch
+        ) as _cdc_op_before
     from ({{ dated }}) as dated
 ) as new
 left semi join ({{ rows }}) as other on {{ _is_same_key(keys) }} and {{ _is_later_and_below() }}
@@ -93,18 +95,17 @@ left join (
 {%- endmacro %}
 
 {#-
-    Changes with their place in the source's log, and where they stood when they landed: a number in a partition or a
-    file. Those that have no place in a log have their place in the topic.
+    Changes and truncates with their place in the source's log, and the partition or file in which they stood when they
+    landed. Those that have no place in a log have their place in the topic.
 -#}
 {% macro _in_place(changes, condition) -%}
 select
     *,
     {{ _log_or_topic_place() }} as _cdc_log,
     {{ _epoch_of_position() }} as _cdc_epoch,
-    {{ _place() }} as _cdc_place,
-    cast(substring_index(substring(_cdc_event_id, char_length({{ _place() }}) + 2), '#', 1) as bigint) as _cdc_number
+    {{ _place() }} as _cdc_place
 from {{ changes }} as changes
-where {{ condition }}
+where _cdc_kind in ('change', 'truncate') and {{ condition }}
 {%- endmacro %}
 
 {#-
@@ -128,8 +129,8 @@ where {{ condition }}
     new._cdc_log < other._cdc_log
     and if(
         new._cdc_place = other._cdc_place and new._cdc_epoch = other._cdc_epoch
-        and sign(new._cdc_number - other._cdc_number) * sign(new._cdc_batch - other._cdc_batch) >= 0,
-        new._cdc_number > other._cdc_number,
+        and sign(new._cdc_place_number - other._cdc_place_number) * sign(new._cdc_batch - other._cdc_batch) >= 0,
+        new._cdc_place_number > other._cdc_place_number,
         new._cdc_since > other._cdc_changed_at and (new._cdc_batch > other._cdc_batch or not new._cdc_is_snapshot)
     )
     and not (new._cdc_op = 'd' and other._cdc_op = 'd' and {{ _has_no_log_place('new.') }})
@@ -137,15 +138,15 @@ where {{ condition }}
 
 {#- By partition or file, those of them that are asked for and whose like has not landed before. -#}
 {% macro _without_redeliveries(asked, rows, below, candidates) -%}
-select below._cdc_place, min(below._cdc_number) as first, max(below._cdc_number) as last,
-    count(distinct below._cdc_number) as changes
+select below._cdc_place, min(below._cdc_place_number) as first, max(below._cdc_place_number) as last,
+    count(distinct below._cdc_place_number) as changes
 from ({{ below }}) as below
 left anti join ({{ rows }}) as original
     on
         {{ _quoted_list(asked['keys'], 'below.{} <=> original.{} and ', '') }}below._cdc_op = original._cdc_op
         and if({{ _has_no_log_place('original.') }}, below._cdc_changed_at = original._cdc_changed_at,
             below._cdc_log = original._cdc_log)
-        and (below._cdc_place <> original._cdc_place or below._cdc_number > original._cdc_number)
+        and (below._cdc_place <> original._cdc_place or below._cdc_place_number > original._cdc_place_number)
 where {{ candidates }}
 group by below._cdc_place
 {%- endmacro %}

@@ -12,7 +12,7 @@
         {{ return({'condition': '', 'append': 0, 'replayed': '', 'pruned': 0}) }}
     {%- endif -%}
     {%- set source = _records_read_by(graph.nodes[model.unique_id]) -%}
-    {%- set bounds = _bounds_of_records(source.bronze, source, newest_batch_of(source), '_cdc_batch', declared) -%}
+    {%- set bounds = _bounds_of_records(source, declared) -%}
     {%- do bounds.update({'properties': {
         'write.parquet.stats-enabled.column._cdc_value': 'false',
         'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
@@ -104,16 +104,14 @@
 {#-
     The increment of a table that grows by appending records, as its materialization needs it (`_look_up_bounds`).
 
-    - bronze: relation, what has landed,
     - source: mapping, as of `_records_read_by`,
-    - up_to: the newest batch that there is to read,
-    - batch: the column of the table with the batch,
     - declared: of a change log, the arguments of `debezium_changes`.
 
     A change log that was rolled back, or whose rows get other epochs, gets another `base`: its readers have merged
     what it does not hold, and are rebuilt.
 -#}
-{% macro _bounds_of_records(bronze, source, up_to, batch, declared=none) -%}
+{% macro _bounds_of_records(source, declared=none) -%}
+    {%- set bronze, up_to = source.bronze, newest_batch_of(source) -%}
     {%- set declaration = declaration_digest(model.raw_code) -%}
     {%- set table = load_relation(this) -%}
     {%- set existing = table if is_incremental() else none -%}
@@ -157,7 +155,7 @@
         'up_to': up_to,
         'has_new': is_new or up_to > above and _has_records(source, above, up_to),
         'snapshot': none if is_new else stored['current-snapshot-id'],
-        'batch': batch,
+        'batch': '_cdc_batch' if declared else 'batch',
         'properties': {},
     }) }}
 {%- endmacro %}

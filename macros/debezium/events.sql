@@ -80,8 +80,7 @@ from told
     {%- if not execute or flags.WHICH not in ('run', 'build') -%}
         {{ return({'above': 0, 'up_to': none}) }}
     {%- endif -%}
-    {%- set bounds = _bounds_of_records(events, {'relation': events, 'topics': topics}, landed_batches(events).last,
-        'batch') -%}
+    {%- set bounds = _bounds_of_records({'bronze': events, 'relation': events, 'topics': topics}) -%}
     {%- do bounds.update({'properties': dict(bounds.properties, **{
         'write.object-storage.enabled': 'true',
         'write.object-storage.partitioned-paths': 'false',

@@ -1,12 +1,7 @@
 {#-
-    The changes that a model has not merged: their `relation` and a `condition`, and
-
-    - has_partial: whether some have unavailable values,
-    - is_of_documents, patched: whether the table has patches, and the columns with some,
-    - passes_keys_on, is_moved: whether rows may hand keys over, and whether some did,
-    - stored: the table that they are merged into, or none.
-
-    A first build and a full refresh take everything.
+    The changes that a model has not merged: their `relation` and a `condition`, and `stored`, the table that they are
+    merged into, or none; with the bounds of the model (`_look_up_bounds`). A first build and a full refresh take
+    everything.
 -#}
 {% macro debezium_new_changes(changes, keys, columns) -%}
     {%- if model.resource_type == 'unit_test' or not execute or flags.WHICH not in ('run', 'build') -%}
@@ -19,16 +14,8 @@
     {%- if bounds.truncated_at -%}
         {%- set condition = condition ~ ' and _cdc_position > ' ~ literal(bounds.truncated_at) -%}
     {%- endif -%}
-    {{ return({
-        'relation': changes,
-        'condition': condition,
-        'has_partial': bounds.has_partial,
-        'is_of_documents': bounds.is_of_documents,
-        'patched': bounds.patched if bounds.has_partial else [],
-        'passes_keys_on': bounds.passes_keys_on,
-        'is_moved': bounds.is_moved,
-        'stored': none if bounds.is_new else this,
-    }) }}
+    {{ return(dict(bounds, relation=changes, condition=condition, stored=none if bounds.is_new else this,
+        patched=bounds.patched if bounds.has_partial else [])) }}
 {%- endmacro %}
 
 {#- Model → its bounds, of this run. The graph may be that of another one, where a manifest is used again. -#}

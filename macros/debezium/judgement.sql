@@ -105,11 +105,13 @@
 {#- Why a record cannot be used, or NULL. The reasons are a closed list: docs/rejects.md. -#}
 {% macro _reject_reason(c, fields, columns, keys, row_keys) -%}
     {%- set names = columns.keys() | list -%}
+    {%- set lacks_key = fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') ~ ' is null' -%}
     case
         when _kind in ('tombstone', 'message', 'transaction', 'ddl', 'heartbeat', 'notification', 'other_table')
             then cast(null as string)
         {%- if c.tombstone_deletes and keys %}
-        when coalesce(trim(left(value, 64)), '') = '' and _event.payload is null then {{ _if_no_key(fields) }}
+        when coalesce(trim(left(value, 64)), '') = '' and _event.payload is null
+            then case when {{ lacks_key }} then 'no_key' end
         {%- endif %}
         when _end is null{{ ' or _document._end is null' if c.form == 'document' }} then 'invalid_json'
         when _op is null then 'not_an_envelope'
@@ -139,7 +141,7 @@
             then 'partial_row' || {{ literal(': ' ~ c.field_update.otherwise) }}
         {%- endif %}
         {%- if keys %}
-        when {{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null then 'no_key'
+        when {{ lacks_key }} then 'no_key'
         {%- endif %}
         {%- set others = fields | rejectattr('is_key') | map(attribute='present') | list %}
         {%- if c.null_is_ambiguous and others %}
@@ -159,12 +161,6 @@
         {%- if inexact + texts %}
         else 'value_not_exact: ' || nullif(concat_ws(', ', {{ _inexact_columns(inexact, texts, fields) }}), '')
         {%- endif %}
-    end
-{%- endmacro %}
-
-{% macro _if_no_key(fields) -%}
-    case
-        when {{ fields | selectattr('is_key') | map(attribute='row') | join(' is null or ') }} is null then 'no_key'
     end
 {%- endmacro %}
 

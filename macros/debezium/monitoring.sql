@@ -1,10 +1,6 @@
 {#-
-    What the landed records were: for each batch and table how many of each kind, operation and reason to reject.
-
-    - events: relation, the records of the system,
-    - tables: name of the source's table → its staging model and its silver model.
-
-    The rows of a batch replace those that it had, so counting it again changes nothing.
+    What the landed records were: for each batch and table how many of each kind, operation and reason to reject. The
+    rows of a batch replace those that it had, so counting it again changes nothing.
 -#}
 {% macro debezium_event_counts(events, tables) -%}
     {%- set bounds = _start_counting(events, tables) -%}

@@ -78,11 +78,7 @@
 
 {#- The new changes and truncates of a log; all if it is not known how high the others reach. -#}
 {% macro _new_of_log(asked) -%}
-(
-    select *, {{ _log_or_topic_place() }} as _cdc_log, {{ _epoch_of_position() }} as _cdc_epoch
-    from {{ asked.changes }} as changes
-    where _cdc_append > {{ asked.above if asked.highest else 0 }} and _cdc_kind in ('change', 'truncate')
-)
+({{ _in_place(asked.changes, '_cdc_append > ' ~ (asked.above if asked.highest else 0)) }})
 {%- endmacro %}
 
 {#-
@@ -148,15 +144,8 @@ limit 1
     of several partitions begin below the last ones of the others: of the log only what lies above the lowest is read.
 -#}
 {% macro _older_above_new(asked, lowest) -%}
-    {%- set older -%}
-(
-    select *, {{ _log_or_topic_place() }} as _cdc_log
-    from {{ asked.changes }} as changes
-    where
-        _cdc_append <= {{ asked.above }} and _cdc_kind in ('change', 'truncate')
-        and _cdc_position >= {{ literal(lowest) }}
-)
-    {%- endset -%}
+    {%- set older = '(' ~ _in_place(asked.changes, '_cdc_append <= ' ~ asked.above ~ ' and _cdc_position >= '
+        ~ literal(lowest)) ~ ')' -%}
 select 1
 from {{ older }} as other
 where other._cdc_kind = 'truncate' and other._cdc_log > {{ literal(lowest) }}

@@ -11,14 +11,7 @@
     {%- else -%}
         {%- set sql = _padded_base64(value) -%}
     {%- endif -%}
-    {{ return({
-        'json': 'string',
-        'sql': sql,
-        'can_fail': true,
-        'text': value,
-        'no_text': '^(true|-?[0-9]+)\\\\z',
-        'omitted': is_placeholder(value),
-    }) }}
+    {{ return(_reading('string', sql, is_placeholder(value), text=value, no_text='^(true|-?[0-9]+)\\\\z')) }}
 {%- endmacro %}
 
 {% macro _padded_base64(text) -%}
@@ -37,13 +30,7 @@
     {%- set number -%}
         try_cast(conv(concat('0', {{ highest_first }}), 16, 10) as bigint)
     {%- endset -%}
-    {{ return({
-        'json': 'string',
-        'sql': 'case when octet_length(' ~ bytes ~ ') <= 8 then ' ~ number ~ ' end' if is_number
-            else 'unhex(' ~ highest_first ~ ')',
-        'can_fail': true,
-        'text': value,
-        'no_text': '^(true|-?[0-9]+)\\\\z',
-        'omitted': is_placeholder(value),
-    }) }}
+    {%- set sql = 'case when octet_length(' ~ bytes ~ ') <= 8 then ' ~ number ~ ' end' if is_number
+        else 'unhex(' ~ highest_first ~ ')' -%}
+    {{ return(_reading('string', sql, is_placeholder(value), text=value, no_text='^(true|-?[0-9]+)\\\\z')) }}
 {%- endmacro %}

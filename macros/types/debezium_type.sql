@@ -74,22 +74,28 @@
 {%- endmacro %}
 
 {#- A type that `from_json` reads exactly or not at all: what does not fit marks the event as corrupt. -#}
-{% macro _plain_type(spark, value) -%}
-    {{ return({'json': spark, 'sql': value, 'can_fail': false, 'omitted': none}) }}
+{% macro _plain_type(spark, value, omitted=none, text=none, no_text=none) -%}
+    {{ return(dict(_reading(spark, value, omitted, text, no_text), can_fail=false)) }}
+{%- endmacro %}
+
+{#- What `debezium_type` gives. -#}
+{% macro _reading(json, sql, omitted=none, text=none, no_text=none, read=none) -%}
+    {{ return({'json': json, 'sql': sql, 'can_fail': true, 'omitted': omitted, 'text': text, 'no_text': no_text,
+        'read': read}) }}
 {%- endmacro %}
 
 {#-
-    The JSON that it writes for arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as their bytes, and a
-    HSTORE.
+    The JSON that Debezium writes for unavailable arrays and maps: of texts, bytes, UUIDs, whole numbers, decimals as
+    their bytes in base64, and a HSTORE.
 -#}
 {% macro placeholder_forms() -%}
     {%- set bytes = placeholder_bytes() | string -%}
-    {%- set decimals = [] -%}
-    {%- for byte in placeholder_bytes() -%} {%- do decimals.append('"' ~ _base64_of_byte(byte) ~ '"') -%} {%- endfor -%}
     {%- set forms = [
         '["__debezium_unavailable_value"]', '["X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]',
         '["5f5f646562657a69756d5f756e617661696c61626c655f76616c7565"]',
-        '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]', bytes | replace(' ', ''), '[' ~ decimals | join(',') ~ ']',
+        '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]', bytes | replace(' ', ''),
+        '["Xw==","Xw==","ZA==","ZQ==","Yg==","ZQ==","eg==","aQ==","dQ==","bQ==","Xw==","dQ==","bg==","YQ==",'
+            ~ '"dg==","YQ==","aQ==","bA==","YQ==","Yg==","bA==","ZQ==","Xw==","dg==","YQ==","bA==","dQ==","ZQ=="]',
         '{"__debezium_unavailable_value":"__debezium_unavailable_value"}',
     ] -%}
     {{ return(_literals(forms)) }}
@@ -99,11 +105,6 @@
 {% macro placeholder_bytes() -%}
     {{ return([95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101, 95,
         118, 97, 108, 117, 101]) }}
-{%- endmacro %}
-
-{% macro _base64_of_byte(byte) -%}
-    {%- set digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
-    {{ return(digits[byte // 4] ~ digits[byte % 4 * 16] ~ '==') }}
 {%- endmacro %}
 
 {#-

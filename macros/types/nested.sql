@@ -7,8 +7,7 @@
             {{ value }}.srid
         ))
     {%- endset -%}
-    {{ return({'json': 'struct<x: double, y: double, wkb: string, srid: int>', 'sql': sql, 'can_fail': true,
-        'omitted': none}) }}
+    {{ return(_reading('struct<x: double, y: double, wkb: string, srid: int>', sql)) }}
 {%- endmacro %}
 
 {#- A geometry or geography: its well-known binary (EWKB for PostgreSQL) and its reference system. -#}
@@ -17,12 +16,7 @@
         if(try_to_binary({{ value }}.wkb, 'base64') is null,
            null, named_struct('wkb', try_to_binary({{ value }}.wkb, 'base64'), 'srid', {{ value }}.srid))
     {%- endset -%}
-    {{ return({
-        'json': 'struct<wkb: string, srid: int>',
-        'sql': sql,
-        'can_fail': true,
-        'omitted': is_placeholder(value ~ '.wkb'),
-    }) }}
+    {{ return(_reading('struct<wkb: string, srid: int>', sql, is_placeholder(value ~ '.wkb'))) }}
 {%- endmacro %}
 
 {#-
@@ -59,6 +53,5 @@
     {%- else -%}
         {%- set sql = whole -%}
     {%- endif -%}
-    {{ return({'json': 'array<' ~ element['json'] ~ '>', 'sql': sql, 'can_fail': element['can_fail'],
-        'omitted': omitted}) }}
+    {{ return(dict(_reading('array<' ~ element['json'] ~ '>', sql, omitted), can_fail=element['can_fail'])) }}
 {%- endmacro %}

@@ -9,7 +9,7 @@
         cast({{ value }} as decimal(20, 0))
             + if({{ value }} < 0L, 18446744073709551616bd, cast(0 as decimal(20, 0)))
     {%- endset -%}
-    {{ return({'json': 'bigint', 'sql': 'cast(' ~ sql ~ ' as decimal(20, 0))', 'can_fail': false, 'omitted': none}) }}
+    {{ return(_plain_type('bigint', 'cast(' ~ sql ~ ' as decimal(20, 0))')) }}
 {%- endmacro %}
 
 {#-
@@ -17,13 +17,8 @@
     silence, so an infinite value whose event does not spell it is invalid.
 -#}
 {% macro type_double(value) -%}
-    {{ return({
-        'json': 'double',
-        'sql': "if(abs(" ~ value ~ ") = double('Infinity'), case when " ~ _spells_infinity() ~ " then " ~ value
-            ~ " end, " ~ value ~ ")",
-        'can_fail': true,
-        'omitted': none,
-    }) }}
+    {{ return(_reading('double', "if(abs(" ~ value ~ ") = double('Infinity'), case when " ~ _spells_infinity()
+        ~ " then " ~ value ~ " end, " ~ value ~ ")")) }}
 {%- endmacro %}
 
 {#-
@@ -48,7 +43,7 @@
                     and try_cast({{ double }} as bigint) = try_cast({{ text }} as bigint) then {{ double }} end
         end
     {%- endset -%}
-    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': none, 'read': read if read_as else none}) }}
+    {{ return(_reading('variant', sql, read=read if read_as else none)) }}
 {%- endmacro %}
 
 {#-
@@ -71,7 +66,7 @@
             when abs({{ value }}) < 3.4028235677973366e38d or isnan({{ value }}) then cast({{ value }} as float)
         end
     {%- endset -%}
-    {{ return({'json': 'double', 'sql': sql, 'can_fail': true, 'omitted': none}) }}
+    {{ return(_reading('double', sql)) }}
 {%- endmacro %}
 
 {#-
@@ -79,10 +74,10 @@
     (decimal.format=NUMERIC). Up to 38 digits it is a DECIMAL, beyond that its exact text.
 -#}
 {% macro type_decimal(value, parameters, read_as=none) -%}
-    {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
+    {%- set scale = parameters[1] | int -%}
     {#- Of a negative scale the number ends with zeros: Spark's DECIMAL has them as digits. #}
     {%- set digits = [scale, 0] | max(case_sensitive=true) -%}
-    {%- set declared = (parameters[0] if parameters else '38') | int -%}
+    {%- set declared = parameters[0] | int -%}
     {%- set precision = [declared + digits - scale, digits] | max(case_sensitive=true) -%}
     {%- set read = "variant_get(" ~ value ~ ", '$', 'string')" -%}
     {%- set text = read_as or read -%}
@@ -103,22 +98,15 @@
             else {{ _decimal(text, precision, digits) }}
         end
     {%- endset -%}
-    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text),
-        'read': read if read_as else none}) }}
+    {{ return(_reading('variant', sql, is_placeholder(text), read=read if read_as else none)) }}
 {%- endmacro %}
 
 {#- A decimal that is written as its text (decimal.handling.mode=string). -#}
 {% macro type_decimal_text(value, parameters) -%}
-    {%- set precision = (parameters[0] if parameters else '38') | int -%}
-    {%- set scale = (parameters[1] if parameters | length > 1 else '0') | int -%}
-    {{ return({
-        'json': 'string',
-        'sql': _decimal_of_text(value, precision, scale),
-        'can_fail': true,
-        'text': value,
-        'no_text': '^-?[0-9]+[.eE][-+.0-9eE]*\\\\z',
-        'omitted': is_placeholder(value),
-    }) }}
+    {%- set precision = parameters[0] | int -%}
+    {%- set scale = parameters[1] | int -%}
+    {{ return(_reading('string', _decimal_of_text(value, precision, scale), is_placeholder(value), text=value,
+        no_text='^-?[0-9]+[.eE][-+.0-9eE]*\\\\z')) }}
 {%- endmacro %}
 
 {#-
@@ -159,13 +147,12 @@
     {%- set hexadecimal = "if(" ~ is_text ~ ", hex(try_to_binary(try_variant_get(" ~ value
         ~ ", '$.value', 'string'), 'base64')), null)" -%}
     {#- No database has a number of so many digits; a hostile one would fill the memory. #}
-    {{ return({
-        'json': 'variant',
-        'sql': 'if(' ~ scale ~ ' between -20000 and 20000, ' ~ big_unscaled(hexadecimal, scale, true) ~ ', null)',
-        'can_fail': true,
-        'omitted': is_placeholder("coalesce(try_variant_get(" ~ value ~ ", '$.value', 'string'), variant_get(" ~ value
+    {{ return(_reading(
+        'variant',
+        'if(' ~ scale ~ ' between -20000 and 20000, ' ~ big_unscaled(hexadecimal, scale, true) ~ ', null)',
+        is_placeholder("coalesce(try_variant_get(" ~ value ~ ", '$.value', 'string'), variant_get(" ~ value
             ~ ", '$', 'string'))"),
-    }) }}
+    )) }}
 {%- endmacro %}
 
 {#-

@@ -3,13 +3,8 @@
     farther dates have no value in Spark and are rejected.
 -#}
 {% macro type_date(value) -%}
-    {{ return({
-        'json': 'int',
-        'sql': 'case when ' ~ value ~ " between -719162 and 2932896 then date_add(date '1970-01-01', " ~ value
-            ~ ') end',
-        'can_fail': true,
-        'omitted': none,
-    }) }}
+    {{ return(_reading('int', 'case when ' ~ value ~ " between -719162 and 2932896 then date_add(date '1970-01-01', "
+        ~ value ~ ') end')) }}
 {%- endmacro %}
 
 {#-
@@ -31,13 +26,8 @@
             if({{ value }} % {{ per_second }}L = 0L, '', concat('.', {{ fraction }}))
         )
     {%- endset -%}
-    {{ return({
-        'json': 'bigint',
-        'sql': 'case when ' ~ value ~ ' between ' ~ -3020400 * per_second ~ 'L and ' ~ 3020400 * per_second ~ 'L then '
-            ~ sql ~ ' end',
-        'can_fail': true,
-        'omitted': none,
-    }) }}
+    {{ return(_reading('bigint', 'case when ' ~ value ~ ' between ' ~ -3020400 * per_second ~ 'L and '
+        ~ 3020400 * per_second ~ 'L then ' ~ sql ~ ' end')) }}
 {%- endmacro %}
 
 {#-
@@ -52,12 +42,8 @@
         {%- set is_exact = value ~ ' between ' ~ -62135596800 * per_second ~ ' and '
             ~ (253402300800 * per_second - 1) -%}
     {%- endif -%}
-    {{ return({
-        'json': 'bigint',
-        'sql': 'cast(timestamp_micros(case when ' ~ is_exact ~ ' then ' ~ micros ~ ' end) as timestamp_ntz)',
-        'can_fail': true,
-        'omitted': none,
-    }) }}
+    {{ return(_reading('bigint', 'cast(timestamp_micros(case when ' ~ is_exact ~ ' then ' ~ micros
+        ~ ' end) as timestamp_ntz)')) }}
 {%- endmacro %}
 
 {#-
@@ -67,12 +53,8 @@
 {% macro type_zoned_timestamp(value) -%}
     {%- set form = '^(?!0000|(0001-01-01|9999-12-31).*[+-][0-9:]+$)'
         ~ '[0-9]{4}-[^.:]*[T ][^.]*([.][0-9]{0,6}0*)?(Z|[+-][0-9:]+)$' -%}
-    {{ return({
-        'json': 'string',
-        'sql': 'case when ' ~ value ~ " rlike '" ~ form ~ "' then try_cast(" ~ value ~ ' as timestamp) end',
-        'can_fail': true,
-        'omitted': is_placeholder(value),
-    }) }}
+    {{ return(_reading('string', 'case when ' ~ value ~ " rlike '" ~ form ~ "' then try_cast(" ~ value
+        ~ ' as timestamp) end', is_placeholder(value))) }}
 {%- endmacro %}
 
 {#-
@@ -90,7 +72,7 @@
                 type_timestamp('n', 1000)['sql']) }}
         end
     {%- endset -%}
-    {{ return({'json': 'variant', 'sql': sql, 'can_fail': true, 'omitted': is_placeholder(text)}) }}
+    {{ return(_reading('variant', sql, is_placeholder(text))) }}
 {%- endmacro %}
 
 {#-
@@ -103,13 +85,8 @@
         'string': _time_form() ~ '([.][0-9]{1,9})?',
         'timestamp_ntz': _date_form() ~ 'T' ~ _time_form() ~ '([.][0-9]{0,6}0*)?',
     } -%}
-    {{ return({
-        'json': 'string',
-        'sql': 'case when ' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$' then try_cast(rtrim('Z', " ~ value
-            ~ ') as ' ~ spark ~ ') end',
-        'can_fail': true,
-        'omitted': is_placeholder(value),
-    }) }}
+    {{ return(_reading('string', 'case when ' ~ value ~ " rlike '^" ~ forms[spark] ~ "Z?$' then try_cast(rtrim('Z', "
+        ~ value ~ ') as ' ~ spark ~ ') end', is_placeholder(value))) }}
 {%- endmacro %}
 
 {% macro _date_form() -%}

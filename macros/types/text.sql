@@ -1,7 +1,7 @@
 {#- Text, and every type that Debezium writes as its text (enum, json, uuid, interval …). -#}
 {% macro type_string(value) -%}
-    {{ return({'json': 'string', 'sql': value, 'can_fail': false, 'text': value,
-        'no_text': '^-?[0-9]+[.eE][-+.0-9eE]*\\\\z', 'omitted': is_placeholder(value)}) }}
+    {{ return(_plain_type('string', value, is_placeholder(value), text=value,
+        no_text='^-?[0-9]+[.eE][-+.0-9eE]*\\\\z')) }}
 {%- endmacro %}
 
 {#-
@@ -26,16 +26,11 @@
             else to_json({{ value }})
         end
     {%- endset -%}
-    {{ return({
-        'json': 'variant',
-        'sql': sql,
-        'can_fail': true,
-        'omitted': "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ is_placeholder(text)
-            ~ " when schema_of_variant(" ~ value
-            ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$'"
-            ~ " then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end",
-        'read': read if read_as else none,
-    }) }}
+    {%- set omitted = "case when schema_of_variant(" ~ value ~ ") = 'STRING' then " ~ is_placeholder(text)
+        ~ " when schema_of_variant(" ~ value
+        ~ ") rlike '^(ARRAY<(STRING|BIGINT|DECIMAL.*)>|OBJECT<__debezium_unavailable_value: STRING>)$'"
+        ~ " then to_json(" ~ value ~ ") in (" ~ placeholder_forms() ~ ") end" -%}
+    {{ return(_reading('variant', sql, omitted, read=read if read_as else none)) }}
 {%- endmacro %}
 
 {#-
@@ -48,10 +43,6 @@
 
 {#- A mapping of texts (hstore.handling.mode=map). -#}
 {% macro type_map(value) -%}
-    {{ return({
-        'json': 'map<string, string>',
-        'sql': value,
-        'can_fail': false,
-        'omitted': "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')",
-    }) }}
+    {{ return(_plain_type('map<string, string>', value,
+        "map_contains_key(" ~ value ~ ", '__debezium_unavailable_value')")) }}
 {%- endmacro %}

@@ -111,11 +111,6 @@ def test_macros_are_short() -> None:
             assert found[0].count("\n") < 60, f"{path}: {found['name']}"
 
 
-def test_private_macros_are_left_out_of_the_documentation_site(macros: dict[str, Node]) -> None:
-    shown = sorted(name for name, macro in macros.items() if name.startswith("_") and macro["docs"]["show"])
-    assert not shown, f"name these in macros/private.yml: {shown}"
-
-
 def test_every_connector_is_dispatched_checked_and_explained(macros: dict[str, Node]) -> None:
     """`envelope_capabilities` refuses names that are no capability and completes the rest: all have the same set."""
     names = set(re.findall(r"'(\w+)'", macros["connector_names"]["macro_sql"]))
