@@ -120,7 +120,7 @@ def build(spark: SparkSession, systems: list[str], scaffolded: list[Scaffolded],
         for path, missing in sorted(own.waiting.items()):
             say(f"models/{path} waits for the tables of {' and '.join(missing)}.")
     rebuilt = {name for name, with_refresh in wanted.items() if with_refresh}
-    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and wanted.get(name) is False}
+    events = {name for name in (f"{system}__events" for system in systems) if rebuilt and name in wanted}
     others = (wanted.keys() - rebuilt - events) | own.chosen.keys()
     if kind_of_views() == "table" and any(built.has_views(system) for system in systems):
         _drop_views(spark, manifest, wanted.keys() | own.chosen.keys())
@@ -241,7 +241,7 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
     """Build what is new, then type rejected records again, as change logs do with REPLAY. Returns how many models
     failed.
 
-    What the events model rejected may be of any table that reads it: it and these tables are rebuilt.
+    What the events model rejected may be of any table that reads it: it and these tables are built.
     """
     if number := refresh(spark, todo, say):
         return number
@@ -253,25 +253,22 @@ def replay(spark: SparkSession, todo: list[Request], say: Say) -> int:
         found = spark.sql(f"select distinct source_table from monitoring.`{rejects}`").collect()
     if not found:
         say(f"{system}: no record is rejected.")
-    rebuilt: list[str] = []
-    others: list[str] = []
-    logs = tables_in(spark, "staging")
+    there, events = tables_in(spark, "staging"), f"{system}__events"
+    base = properties_of(spark, f"staging.`{events}`").get("cdc.base") if events in there else None
+    chosen = {events} & names if (None,) in found else set()
     for one in declared_tables(system, MODELS).values():
-        layers = [one.model(layer, system) for layer in ("staging", "silver")]
-        if one.routed and (None,) in found:
-            rebuilt += layers
-        elif (one.table.name,) in found or (
-            layers[0] in logs and "cdc.replayed" in properties_of(spark, f"staging.`{layers[0]}`")
-        ):  # or another machine's replay may have died before silver was merged
-            others += layers
-    if not others and not rebuilt and not found:
+        log, silver = (one.model(layer, system) for layer in ("staging", "silver"))
+        stored = properties_of(spark, f"staging.`{log}`") if log in there else {}
+        # Another machine's replay may have died before the log, or silver, had what it is to have.
+        is_behind = "cdc.replayed" in stored or (one.routed and stored.get("cdc.events") != base)
+        if is_behind or (one.table.name,) in found or (one.routed and (None,) in found):
+            chosen |= {log, silver}
+    if not chosen and not found:
         return 0
-    rebuilt += [f"{system}__events"] if rebuilt else []
     with _building(say):
-        built = Built()
+        built, chosen = Built(), chosen | _monitoring(system)
         # Until all is done, the next run builds these, and what reads them: nothing else tells what was replayed.
-        forgotten = {*rebuilt, *others, *_monitoring(system)}
-        built.state["models"] = {name: text for name, text in built.state["models"].items() if name not in forgotten}
+        built.state["models"] = {name: text for name, text in built.state["models"].items() if name not in chosen}
         built.save()
         batch, refused = int(built.state["batches"][system]), set(built.state["refused"].get(system, []))
-        return build(spark, [system], [Scaffolded(batch, batch, rebuilt=rebuilt, refused=refused)], say)
+        return build(spark, [system], [Scaffolded(batch, batch, refused=refused)], say)

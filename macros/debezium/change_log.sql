@@ -18,6 +18,7 @@
         'write.parquet.dict-encoding-enabled.column._cdc_value': 'false',
         'cdc.compared': '0',
         'cdc.resets': '{}',
+        'cdc.events': bounds.events,
     }}) -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {%- set pruned = _pruned_records(source) if bounds.is_new else 0 -%}
@@ -30,20 +31,39 @@
         'condition': ' and ' ~ _batches('batch', bounds.above, bounds.up_to),
         'append': bounds.append,
         'has_new': bounds.has_new,
-        'replayed': _rejected_records(bounds) if env_var('REPLAY', '') and not bounds.is_new else '',
+        'replayed': '' if bounds.is_new else _records_to_replay(bounds, source, declared),
     }) }}
 {%- endmacro %}
 
 {#-
-    The condition of the records that this change log has rejected; empty if there are none. `make replay` types them
-    again.
+    The condition of the records to type again, or for the first time; empty if there are none: those that this change
+    log has rejected, for `make replay`, and those that an events model, which was replayed or built anew, names this
+    table for by now.
 -#}
-{% macro _rejected_records(bounds) -%}
-    {%- set rejected = this ~ ' where _cdc_reject_reason is not null' -%}
-    {%- set batches = run_query('select distinct _cdc_batch from ' ~ rejected).columns[0].values() -%}
+{% macro _records_to_replay(bounds, source, declared) -%}
+    {%- set of_log, found = "select replace(_cdc_event_id, '#before', '') as id, _cdc_batch as batch from " ~ this,
+        [] -%}
+    {%- do found.append(of_log ~ ' where _cdc_reject_reason is not null') if env_var('REPLAY', '') -%}
+    {%- if bounds.events != bounds.known_events -%}
+        {%- do found.append('select * from (select ' ~ _record_id() ~ ' as id, batch from ' ~ source.relation
+            ~ ' where error is null and topic in (' ~ _literals(declared.topics) ~ ') and '
+            ~ _is_of_table(declared.table) ~ ' and batch <= ' ~ bounds.above ~ ') left anti join (' ~ of_log
+            ~ ') using (id, batch)') -%}
+    {%- endif -%}
+    {%- set ids = found | join(' union all ') -%}
+    {%- set batches = run_query('select distinct batch from (' ~ ids ~ ')').columns[0].values() if ids else [] -%}
     {%- if not batches -%} {{ return('') }} {%- endif -%}
-    {%- set ids = "select replace(_cdc_event_id, '#before', ''), _cdc_batch from " ~ rejected -%}
     {{ return(' and batch in (' ~ batches | join(', ') ~ ') and (' ~ _record_id() ~ ', batch) in (' ~ ids ~ ')') }}
+{%- endmacro %}
+
+{% macro _name_of_replay() -%}
+    {{ return(local_md5('replay ' ~ invocation_id)) }}
+{%- endmacro %}
+
+{#- The name of the last replay or rebuild of the events model that is read; empty if there is none. -#}
+{% macro _base_of_events(source) -%}
+    {%- if not source.routed_by -%} {{ return('') }} {%- endif -%}
+    {{ return((bounds_of_run().get(source.routed_by) or {}).base or _base(_table_properties(source.relation))) }}
 {%- endmacro %}
 
 {#-
@@ -147,6 +167,8 @@
         'last_append': merged.append,
         'append': 1 + merged.greatest if declared else 0,
         'replayed': '' if is_new else stored.get('cdc.replayed', ''),
+        'events': _base_of_events(source),
+        'known_events': stored.get('cdc.events', ''),
         'is_described': is_same and not is_rolled_back and not has_other_epochs,
         'epochs': _position_in_epochs(declared.epochs, declared.topics) if has_other_epochs and not is_new else '',
         'bronze': landed_batches(bronze).id,
@@ -162,15 +184,16 @@
 
 {#-
     The newest batch of a change log (`up_to`), the number of its last `append`, its `columns`, the name of its last
-    rebuild (`base`), and the append in which rejected records were `replayed` last; without the first two, which cost
-    a query, if it can have nothing new. An error if the log is not what its model says now: silver would merge the rows
-    of the old text, and never read them again.
+    rebuild (`base`), of the last replay (`replayed`), and of that of its `events` model; without the first two, which
+    cost a query, if it can have nothing new. An error if the log is not what its model says now: silver would merge the
+    rows of the old text, and never read them again.
 -#}
 {% macro state_of_log(changes, source, can_have_new=true) -%}
     {%- set of_run = bounds_of_run().get(source.id) -%}
     {%- if of_run -%}
         {%- set append = _last_append(of_run) -%}
-        {{ return(dict(of_run, append=append, replayed=append if of_run.replay is defined else of_run.replayed)) }}
+        {{ return(dict(of_run, append=append,
+            replayed=_name_of_replay() if of_run.replay is defined else of_run.replayed)) }}
     {%- endif -%}
     {%- set stored = _table_properties(changes) -%}
     {%- do _check_bronze(source.bronze, stored) -%}
@@ -184,6 +207,7 @@
     {{ return(dict(
         appended_to_log(changes, stored) if can_have_new else {},
         base=_base(stored), columns=fromjson(stored.get('cdc.columns', '[]')), replayed=stored.get('cdc.replayed', ''),
+        events=stored.get('cdc.events', ''),
     )) }}
 {%- endmacro %}
 

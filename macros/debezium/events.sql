@@ -15,8 +15,20 @@
         ) }}
     {%- endif -%}
     {%- set bounds = _look_up_landed(events, topics) -%}
-    {%- set condition = 'topic in (' ~ _literals(topics)
-        ~ ') and error is null and ' ~ _batches('batch', bounds.above, bounds.up_to) %}
+    {%- do bounds.update({'replay': _named_records(_unusable_records(), 'true', c)}) if bounds.is_replay is defined -%}
+    {{ _named_records(events, 'topic in (' ~ _literals(topics)
+        ~ ') and error is null and ' ~ _batches('batch', bounds.above, bounds.up_to), c) }}
+{%- endmacro %}
+
+{#- The records that this model has rejected, as they landed. -#}
+{% macro _unusable_records() -%}
+    (
+        select * except (source_table, kind, error), cast(null as string) as error
+        from {{ this }} where error is not null
+    ) as landed
+{%- endmacro %}
+
+{% macro _named_records(events, condition, c) -%}
 with named as (
 
     select
@@ -88,6 +100,28 @@ from told
         'write.parquet.stats-enabled.column.value': 'false',
         'write.parquet.dict-encoding-enabled.column.value': 'false',
     })}) -%}
+    {%- if env_var('REPLAY', '') and not bounds.is_new
+        and run_query('select 1 from ' ~ this ~ ' where error is not null limit 1').rows -%}
+        {%- do bounds.update({'is_replay': true, 'base': local_md5(bounds.declaration ~ invocation_id)}) -%}
+    {%- endif -%}
     {%- do bounds_of_run().update({model.unique_id: bounds}) -%}
     {{ return(bounds) }}
+{%- endmacro %}
+
+{#-
+    Rejected records of an events model that can be used now. Change logs take theirs when its `base` is another one:
+    it is so before the commit, after which this run may die, and again behind it, for those that have looked meanwhile.
+-#}
+{% macro _write_named(bounds) -%}
+    {%- set change = 'alter table ' ~ this ~ " set tblproperties ('cdc.base' = '" -%}
+    {%- do run_query(change ~ bounds.base ~ " begun')") -%}
+    {%- do _store_with_next_commit(bounds) -%}
+    {%- do run_query(
+        'merge into ' ~ this ~ ' as stored using (' ~ bounds.replay ~ ') as named on stored.batch = named.batch and '
+        ~ _record_id('stored') ~ ' = ' ~ _record_id('named') ~ ' and stored.error is not null'
+        ~ ' when matched and not stored.error <=> named.error then update set'
+        ~ ' source_table = named.source_table, kind = named.kind, error = named.error'
+    ) -%}
+    {%- do _store_with_next_commit(none) -%}
+    {%- do run_query(change ~ bounds.base ~ "')") -%}
 {%- endmacro %}

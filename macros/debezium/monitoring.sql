@@ -168,7 +168,7 @@ from (
             {%- do bounds.update({'up_to': [bounds.up_to, newest_batch_of(source)] | min(case_sensitive=true)}) -%}
         {%- endif -%}
         {%- set state = _state_to_count(models[0], source, counted.get(table), bounds) -%}
-        {%- do bounds.declarations.update({table: state.base ~ ' ' ~ state.replayed}) -%}
+        {%- do bounds.declarations.update({table: _counted_as(state)}) -%}
         {%- if state.can_have_new and state.up_to < bounds.up_to and _has_records(source, state.up_to, bounds.up_to) -%}
             {%- do bounds.update({'up_to': state.up_to}) -%}
         {%- endif -%}
@@ -198,10 +198,15 @@ from (
 {% macro _state_to_count(changes, source, counted, bounds) -%}
     {%- set can_have_new = source.routed_by or not counted or _has_records(source, bounds.above, bounds.up_to) -%}
     {%- set state = state_of_log(changes, source, can_have_new) -%}
-    {%- if not can_have_new and counted != state.base ~ ' ' ~ state.replayed -%}
+    {%- if not can_have_new and counted != _counted_as(state) -%}
         {%- set can_have_new, state = true, state_of_log(changes, source) -%}
     {%- endif -%}
     {{ return(dict(state, can_have_new=can_have_new)) }}
+{%- endmacro %}
+
+{#- What a change log was when it was counted. -#}
+{% macro _counted_as(state) -%}
+    {{ return(([state.base, state.replayed, state.events] | join(' ')).rstrip()) }}
 {%- endmacro %}
 
 {#- Whether batches to count have records without a topic, or of topics that no table reads. -#}

@@ -48,7 +48,11 @@
         {%- else -%}
             {%- do _append_records(bounds) -%}
         {%- endif -%}
-        {%- do _write_replayed(bounds) if bounds.replay is defined -%}
+        {%- if bounds.replay is defined -%}
+            {%- do _write_replayed(bounds) if bounds.declared else _write_named(bounds) -%}
+        {%- endif -%}
+        {%- do run_query('alter table ' ~ this ~ " set tblproperties ('cdc.events' = '" ~ bounds.events ~ "')")
+            if bounds.events is defined and bounds.events != bounds.known_events -%}
     {%- endif -%}
 
     {%- do apply_grants(this, config.get('grants'), should_revoke(existing, should_full_refresh())) -%}
@@ -155,7 +159,8 @@
 {%- endmacro %}
 
 {#-
-    Rejected records, typed again, in place of their rows; the counts see that they have to be counted again.
+    Rejected records, typed again, in place of their rows, and others that the log lacks; the counts see by the name of
+    this attempt that they have to be counted again.
 
     Another run that appends meanwhile takes the same number, and silver may have merged that. So nothing is replayed
     beside rows of this number, and nothing in the condition may be one that Iceberg looks for conflicts by: it refuses
@@ -163,7 +168,7 @@
 -#}
 {% macro _write_replayed(bounds) -%}
     {%- set append = _last_append(bounds) -%}
-    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.replayed' = '" ~ append ~ "')") -%}
+    {%- do run_query("alter table " ~ this ~ " set tblproperties ('cdc.replayed' = '" ~ _name_of_replay() ~ "')") -%}
     {%- do _store_with_next_commit(dict(bounds, append=append)) -%}
     {%- do run_query(
         'merge into ' ~ this ~ ' as stored using (select * from (' ~ bounds.replay ~ ') where (select count(*) from '
@@ -171,7 +176,7 @@
         ~ ' on stored._cdc_event_id = typed._cdc_event_id and stored._cdc_batch = typed._cdc_batch'
         ~ " and coalesce(stored._cdc_reject_reason, '') <> ''"
         ~ ' when matched and not stored._cdc_reject_reason <=> typed._cdc_reject_reason then update set *'
-        ~ ' when not matched and typed._cdc_reject_reason is null then insert *'
+        ~ ' when not matched then insert *'
     ) -%}
     {%- do _store_with_next_commit(none) -%}
     {%- do _head_after(bounds.snapshot, 1 + bounds.has_new) -%}

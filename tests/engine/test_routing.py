@@ -239,11 +239,8 @@ def test_a_replay_builds_each_table_that_a_record_which_names_none_may_be_of(
 
     monkeypatch.setattr(lakehouse._dbt_commands, "run", dbt)
     lakehouse._build.replay(lakehouse.spark, [Request("replayed_all", "", None, {})], print)
-    tables = [
-        name for table in ("lines", "orders") for name in (f"stg_replayed_all__{table}", f"replayed_all__{table}")
-    ]
-    rebuilt = ["run", "--full-refresh", "--select", *tables, "replayed_all__events"]
-    assert sorted(built) == sorted([*rebuilt, "run", "--select", "replayed_all__event_counts"])
+    tables = [f"{of}replayed_all__{table}" for table in ("lines", "orders") for of in ("stg_", "")]
+    assert sorted(built) == sorted(["run", "--select", *tables, "replayed_all__events", "replayed_all__event_counts"])
 
     # What a replay of another machine, which died, has typed again is merged too.
     lakehouse.spark.sql("alter table staging.stg_replayed_all__alone set tblproperties ('cdc.replayed' = '2')")
@@ -271,6 +268,68 @@ def test_a_replay_that_is_stopped_is_finished_by_the_next_run(
         said: list[str] = []
         assert lakehouse._build.build(lakehouse.spark, ["replay_stopped"], [done], said.append) == 0
         assert ("Nothing new to build." not in said) == is_left
+
+
+@pytest.mark.parametrize(
+    ("begins", "is_done"),
+    [
+        ("merge into staging.{0}__events", False),
+        ("merge into staging.{0}__events", True),
+        pytest.param("merge into staging.stg_{0}__lines", False, marks=pytest.mark.soak),
+        pytest.param("alter table staging.stg_{0}__orders", False, marks=pytest.mark.soak),
+    ],
+)
+def test_a_record_that_named_no_table_is_in_its_table_wherever_a_replay_is_stopped(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, begins: str, is_done: bool
+) -> None:
+    """Also where bronze has lost the batch before it. `begins`: of the statement before which, or after, it dies."""
+    from adapter import Engine
+
+    system = f"nameless{len(begins)}{is_done:d}"
+    tables = [f"{system}__{table}" for table in ("lines", "orders")]
+    models = [f"{system}__events", *(f"{of}{table}" for table in tables for of in ("stg_", ""))]
+    first = [change("orders", "c", 10, 1, note="a"), change("lines", "c", 11, 1)]
+    later = [change("orders", "u", 12, 1, note="x"), change("lines", "c", 13, 2), change("orders", "c", 14, 3)]
+    records = on_topic("t", first + later)
+    lakehouse.run(system, records[:2])
+    lakehouse.land(system, records[2:])
+    assert lakehouse.dbt("run", "--select", models[0], *(f"stg_{name}" for name in tables)).success
+    # As before a fix: the records of the second batch named no table.
+    unnamed = "source_table = null, error = 'no_table'"
+    lakehouse.spark.sql(f"update staging.{system}__events set {unnamed} where batch = 2")
+    for table in tables:
+        lakehouse.spark.sql(f"delete from staging.stg_{table} where _cdc_batch = 2")
+    assert lakehouse.dbt("run", "--select", *tables, f"{system}__event_counts").success
+    assert [reason for _, reason in lakehouse.rejected(system)] == ["no_table"] * 3
+    assert live(lakehouse, system, ("lines", "orders")) == {"lines": [{"id": 1}], "orders": [{"id": 1, "note": "a"}]}
+    lakehouse.spark.sql(f"delete from bronze.{system} where batch = 1")
+
+    execute = Engine.sql
+
+    def stopped(self: Any, sql: str) -> Any:
+        if not sql.startswith(begins.format(system)):
+            return execute(self, sql)
+        if is_done:
+            execute(self, sql)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Engine, "sql", stopped)
+        patch.setenv("REPLAY", "1")
+        lakehouse.dbt("run", "--select", *models)
+    assert lakehouse.dbt("run", "--select", *models).success  # as the next run does
+    if "__events" in begins and not is_done:
+        assert len(lakehouse.rejected(system)) == 3
+        monkeypatch.setenv("REPLAY", "1")
+        assert lakehouse.dbt("run", "--select", *models).success
+    assert lakehouse.dbt("run", "--select", f"{system}__event_counts").success
+    assert live(lakehouse, system, ("lines", "orders")) == {
+        "lines": [{"id": 1}, {"id": 2}],
+        "orders": [{"id": 1, "note": "x"}, {"id": 3, "note": None}],
+    }
+    assert lakehouse.rejected(system) == []
+    found = lakehouse.sql(f"select source_table, kind, sum(events) from monitoring.{system}__event_counts group by all")
+    assert sorted(found) == [("public.lines", "change", 2), ("public.orders", "change", 3)]
 
 
 def test_tables_of_any_name_are_told_apart(lakehouse: Lakehouse) -> None:

@@ -1026,6 +1026,43 @@ def test_a_declaration_that_a_variable_changes_is_followed(
     assert lakehouse.sql("select id, n from silver.varied__orders order by id") == [(1, 1), (2, 2**40)]
 
 
+def test_what_a_replay_types_is_counted_also_where_one_died_before_it(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had said that its table has to be counted again, and a run did so before anything was typed."""
+    from adapter import Engine
+
+    system = "replay_counted"
+    models, log = (
+        [f"stg_{system}__orders", f"{system}__orders", f"{system}__event_counts"],
+        f"staging.stg_{system}__orders",
+    )
+    lakehouse.run(system, [created(10, id=1)])
+    lakehouse.land(system, [created(20, id=2)])
+    assert lakehouse.dbt("run", "--select", models[0]).success
+    # As before a fix, which the replay has.
+    rejected = "_cdc_kind = 'rejected', _cdc_reject_reason = 'no_key'"
+    lakehouse.spark.sql(f"update {log} set {rejected} where _cdc_event_id = 'shop.public.orders/0/20'")
+    execute = Engine.sql
+
+    def stopped(self: Any, sql: str) -> Any:
+        if sql.startswith(f"merge into {log}"):
+            raise KeyboardInterrupt
+        return execute(self, sql)
+
+    assert lakehouse.dbt("run", "--select", *models).success
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setenv("REPLAY", "1")
+        patch.setattr(Engine, "sql", stopped)
+        lakehouse.dbt("run", "--select", *models)
+    assert lakehouse.dbt("run", "--select", *models).success
+    counts = f"select kind, sum(events) from monitoring.{system}__event_counts group by all order by all"
+    assert lakehouse.sql(counts) == [("change", 1), ("rejected", 1)]
+    monkeypatch.setenv("REPLAY", "1")
+    assert lakehouse.dbt("run", "--select", *models).success
+    assert lakehouse.sql(counts) == [("change", 2)]
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_replay_beside_an_append_of_another_machine_is_merged(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, is_killed: bool
